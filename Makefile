@@ -1,0 +1,64 @@
+# One command list for people and for CI. `make quickstart` and `make test` each do all the set-up they need.
+
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+PYTHON ?= python3
+
+.PHONY: help quickstart test setup format lint types test-rust test-python fuzz benchmarks lock clean
+
+help: ## this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+quickstart: setup ## set everything up and run the quickstart study (about two minutes after set-up)
+	$(BIN)/dyno run studies/quickstart.yaml
+
+test: setup lint types test-rust test-python ## set everything up and pass all checks and tests
+
+setup: $(STAMP) ## a virtual environment with dyno, dyno-core and everything that tests need
+
+# Whatever the installed package is made of; a change to any of it installs anew.
+SOURCES := $(shell find python crates packaging schema -type f -not -name '*.pyc') Cargo.toml Cargo.lock pyproject.toml
+
+$(STAMP): requirements-dev.lock $(SOURCES)
+	@command -v cargo >/dev/null || { echo "make: cargo is missing: install Rust (rustup.rs, or Debian's rustup)" >&2; exit 2; }
+	@command -v cc >/dev/null || { echo "make: a C compiler is missing: apt-get install build-essential" >&2; exit 2; }
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "make: Python 3.11 or newer is needed: make PYTHON=python3.11 $(MAKECMDGOALS)" >&2; exit 2; }
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV) || { echo "make: no virtual environments: apt-get install python3-venv" >&2; exit 2; }
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-dev.lock
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --force-reinstall .
+	@touch $(STAMP)
+
+format: setup ## put every source file into its form
+	$(BIN)/ruff format python tests benchmarks
+	$(BIN)/ruff check --fix --quiet python tests benchmarks || true
+	cargo fmt
+
+lint: setup ## form and lints, warnings denied
+	$(BIN)/ruff format --check python tests benchmarks
+	$(BIN)/ruff check python tests benchmarks
+	cargo fmt --check
+	cargo clippy --locked --all-targets --quiet -- -D warnings
+
+types: setup ## types, strictly
+	$(BIN)/mypy
+
+test-rust: ## tests of the Rust workspace
+	cargo test --locked --quiet
+
+test-python: setup ## tests of the Python package, on real systems
+	$(BIN)/pytest
+
+fuzz: setup ## 100,000 generated study files through `dyno check`
+	$(BIN)/python benchmarks/check_fuzz.py
+
+benchmarks: setup ## dyno measures itself
+	$(BIN)/python benchmarks/lab_overhead.py
+	$(BIN)/python benchmarks/report_scale.py
+
+lock: ## pin anew what is installed (needs uv; records hashes and no addresses)
+	$(BIN)/uv pip compile pyproject.toml --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-annotate -o requirements.lock
+	$(BIN)/uv pip compile pyproject.toml --group dev --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-annotate -o requirements-dev.lock
+
+clean: ## remove what was built; results stay
+	rm -rf $(VENV) target dist

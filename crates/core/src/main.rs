@@ -1,0 +1,85 @@
+//! `dyno-core`: what dyno does at full speed, or must do at no cost.
+//!
+//! Each subcommand reads one JSON job and writes one result; it is useful on its own. Exit status: 0
+//! all that was asked was done; 1 it failed; 2 the job or the command line is wrong; 3 the run was cut
+//! short, and its partial result is written.
+
+mod drive;
+mod versions;
+mod watch;
+
+use std::path::Path;
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+#[derive(Parser)]
+#[command(name = "dyno-core", version, about)]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Bring a workload to a data store and measure it
+    Drive(drive::Arguments),
+    /// Sample the machine and processes until told to stop
+    Watch(watch::Arguments),
+    /// Show the versions of the program and of what is built into it
+    Version {
+        /// As one JSON object
+        #[arg(long)]
+        json: bool,
+    },
+}
+
+fn main() -> ExitCode {
+    let ended = match Arguments::parse().command {
+        Command::Drive(arguments) => drive::run(&arguments),
+        Command::Watch(arguments) => watch::run(&arguments),
+        Command::Version { json } => {
+            versions::show(json);
+            Ok(ExitCode::SUCCESS)
+        }
+    };
+    ended.unwrap_or_else(|stop| {
+        // Whoever reads this expects one line.
+        eprintln!("dyno-core: {}", stop.message.replace('\n', " "));
+        ExitCode::from(stop.status)
+    })
+}
+
+/// Why the program ends early, in one line, and its exit status.
+struct Stop {
+    status: u8,
+    message: String,
+}
+
+impl Stop {
+    /// It failed.
+    fn failed(message: impl Into<String>) -> Self {
+        Self {
+            status: 1,
+            message: message.into(),
+        }
+    }
+
+    /// The job or the command line is wrong.
+    fn usage(message: impl Into<String>) -> Self {
+        Self {
+            status: 2,
+            message: message.into(),
+        }
+    }
+}
+
+/// Reads a job's text.
+fn read_job(path: &Path) -> Result<String, Stop> {
+    std::fs::read_to_string(path).map_err(|error| {
+        Stop::usage(format!(
+            "{}: cannot be read ({error}), expected a job in JSON",
+            path.display()
+        ))
+    })
+}

@@ -1,0 +1,430 @@
+//! `SQLite` within this process, a connection a client.
+//!
+//! The data set is one table, `usertable(key TEXT PRIMARY KEY, field0 TEXT, ...)`. It keeps its
+//! rowid: a row of 1 KB is larger than what `WITHOUT ROWID` holds within a page of 4 KiB, where each
+//! row would spill to an overflow page of its own (<https://sqlite.org/withoutrowid.html>).
+//!
+//! Each write of the run phase is a transaction of its own (autocommit). A read-modify-write is a
+//! read and then an update, as in YCSB: two transactions, so that another client may write between.
+//!
+//! A lock held by another connection is waited for as `SQLite`'s own busy timeout does, with the same
+//! pauses, but no longer once the run is to stop.
+
+mod settings;
+mod statements;
+
+use std::cell::Cell;
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use rusqlite::config::DbConfig;
+use rusqlite::{ErrorCode, OpenFlags, ffi};
+use serde_json::{Map, Value};
+
+use super::{Backend, BackendReport, Status};
+use crate::failure::{ErrorKind, Failure, OperationError};
+use crate::job::{BackendJob, Job, JournalMode, Phase, SqliteConfig, Table, WorkloadJob, YcsbJob};
+pub use statements::Statements;
+
+/// The version of the library that is built in.
+#[must_use]
+pub fn version() -> &'static str {
+    rusqlite::version()
+}
+
+/// An opened database: what its connections share.
+#[derive(Debug)]
+pub struct Sqlite {
+    path: PathBuf,
+    phase: Phase,
+    effective: SqliteConfig,
+    /// Whether the file was not there before.
+    created: bool,
+    /// Absent where the workload needs no rows.
+    ycsb: Option<YcsbJob>,
+    /// Loading takes turns here: one writer at a time is all the file allows, and the database's own
+    /// way of waiting for a lock, by polling, would leave pauses.
+    turn: Mutex<()>,
+}
+
+/// One client's connection.
+#[derive(Debug)]
+pub struct Connection {
+    database: rusqlite::Connection,
+    rows_scanned: Cell<u64>,
+}
+
+impl Backend for Sqlite {
+    type Connection = Connection;
+    type Session<'c> = Statements<'c>;
+
+    fn open(
+        job: &Job,
+        clients: u32,
+        halt: &Arc<AtomicBool>,
+    ) -> Result<(Self, Vec<Connection>), Failure> {
+        let BackendJob::Sqlite(backend) = &job.backend else {
+            return Err(Failure::new(
+                "internal",
+                "this backend opens sqlite jobs only",
+            ));
+        };
+        let path = absolute(Path::new(&backend.path))?;
+        let created = !path.exists();
+        let asked = &backend.config;
+        // The journal mode can be changed only while no other connection is open.
+        let (first, effective) = connect(&path, job.phase, asked, halt)?;
+        let ycsb = match &job.workload {
+            WorkloadJob::Ycsb(ycsb) => Some(ycsb.clone()),
+            WorkloadJob::Null => None,
+        };
+        if let Some(ycsb) = &ycsb {
+            match job.phase {
+                Phase::Load => check_no_table(&first.database),
+                Phase::Run => check_table(&first.database, ycsb.table),
+            }
+            .map_err(|error| at(&path, error))?;
+        }
+        let mut connections = vec![first];
+        for _ in 1..clients {
+            let (next, also) = connect(&path, job.phase, asked, halt)?;
+            settings::check_same(&effective, &also)?;
+            connections.push(next);
+        }
+        let backend = Self {
+            path,
+            phase: job.phase,
+            effective,
+            created,
+            ycsb,
+            turn: Mutex::new(()),
+        };
+        Ok((backend, connections))
+    }
+
+    fn unopened() -> BackendReport {
+        BackendReport {
+            kind: "sqlite",
+            version: version().to_owned(),
+            effective: Map::new(),
+            status: Status::new(),
+        }
+    }
+
+    fn create(&self, connection: &Connection) -> Result<(), Failure> {
+        let Some(ycsb) = &self.ycsb else {
+            return Ok(());
+        };
+        let fields: String = (0..ycsb.table.field_count)
+            .map(|field| format!(", field{field} TEXT NOT NULL"))
+            .collect();
+        connection
+            .database
+            .execute_batch(&format!(
+                "CREATE TABLE usertable(key TEXT PRIMARY KEY NOT NULL{fields})"
+            ))
+            .map_err(|error| at(&self.path, classify(&error)))
+    }
+
+    fn effective(&self) -> Map<String, Value> {
+        match serde_json::to_value(&self.effective) {
+            Ok(Value::Object(members)) => members,
+            _ => Map::new(),
+        }
+    }
+
+    fn session<'c>(&'c self, connection: &'c Connection) -> Result<Statements<'c>, Failure> {
+        let Some(ycsb) = &self.ycsb else {
+            return Err(Failure::new("internal", "this workload has no table"));
+        };
+        Statements::prepare(connection, ycsb, &self.turn)
+            .map_err(|error| at(&self.path, classify(&error)))
+    }
+
+    fn counters(&self, connection: &Connection) -> Status {
+        Status::from([
+            (
+                "cache_hits",
+                counter(connection, ffi::SQLITE_DBSTATUS_CACHE_HIT),
+            ),
+            (
+                "cache_misses",
+                counter(connection, ffi::SQLITE_DBSTATUS_CACHE_MISS),
+            ),
+            (
+                "cache_writes",
+                counter(connection, ffi::SQLITE_DBSTATUS_CACHE_WRITE),
+            ),
+            (
+                "cache_spills",
+                counter(connection, ffi::SQLITE_DBSTATUS_CACHE_SPILL),
+            ),
+            ("rows_scanned", connection.rows_scanned.get() as f64),
+        ])
+    }
+
+    fn close(self, mut connections: Vec<Connection>, cut: bool) -> Result<Status, Failure> {
+        let fail = |error: &rusqlite::Error| at(&self.path, classify(error));
+        let mut status = Status::new();
+        let Some(last) = connections.pop() else {
+            return Ok(status);
+        };
+        for connection in connections {
+            // Only the last to close may write the log back, below.
+            connection
+                .database
+                .close()
+                .map_err(|(_, error)| fail(&error))?;
+        }
+        let database = last.database;
+        if !cut && self.phase == Phase::Load {
+            self.fold_journal(&database).map_err(|error| fail(&error))?;
+        }
+        for (name, pragma) in [
+            ("page_count", "page_count"),
+            ("free_pages", "freelist_count"),
+        ] {
+            let value: i64 = database
+                .pragma_query_value(None, pragma, |row| row.get(0))
+                .map_err(|error| fail(&error))?;
+            status.insert(name, value as f64);
+        }
+        status.insert("wal_bytes", file_size(&self.beside("-wal")));
+        if cut {
+            // Writing a long log back could take longer than whoever stopped the run waits for.
+            database
+                .set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)
+                .map_err(|error| fail(&error))?;
+        }
+        database.close().map_err(|(_, error)| fail(&error))?;
+        if !cut && self.phase == Phase::Load {
+            self.make_durable().map_err(|error| {
+                Failure::new("io", format!("syncing {}: {error}", self.path.display()))
+            })?;
+        }
+        status.insert("database_bytes", file_size(&self.path));
+        Ok(status)
+    }
+
+    fn discard(self, connections: Vec<Connection>) -> Result<Status, Failure> {
+        let files = ["", "-wal", "-shm", "-journal"].map(|suffix| self.beside(suffix));
+        let created = self.created;
+        let status = self.close(connections, true)?;
+        if created {
+            for file in files {
+                match std::fs::remove_file(&file) {
+                    Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                        let message = format!("removing {}: {error}", file.display());
+                        return Err(Failure::new("io", message));
+                    }
+                    _ => {}
+                }
+            }
+        }
+        Ok(status)
+    }
+}
+
+impl Sqlite {
+    /// Brings everything into the database file: a data set is this one file.
+    fn fold_journal(&self, database: &rusqlite::Connection) -> rusqlite::Result<()> {
+        if self.effective.journal_mode == Some(JournalMode::Wal) {
+            let busy: i64 =
+                database.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get(0))?;
+            if busy != 0 {
+                return Err(rusqlite::Error::SqliteFailure(
+                    ffi::Error::new(ffi::SQLITE_BUSY),
+                    Some("the log could not be written back: the file is in use elsewhere".into()),
+                ));
+            }
+        } else {
+            // Empty journals of other modes go with the change to this one, which the file does not
+            // remember.
+            database.pragma_update_and_check(None, "journal_mode", "delete", |_| Ok(()))?;
+        }
+        Ok(())
+    }
+
+    fn make_durable(&self) -> std::io::Result<()> {
+        File::open(&self.path)?.sync_all()?;
+        if let Some(folder) = self.path.parent() {
+            File::open(folder)?.sync_all()?;
+        }
+        Ok(())
+    }
+
+    /// The name of a file that the database keeps beside its own.
+    fn beside(&self, suffix: &str) -> PathBuf {
+        let mut name = self.path.clone().into_os_string();
+        name.push(suffix);
+        name.into()
+    }
+}
+
+/// An absolute path cannot be taken for a URI, which would begin with `file:`.
+fn absolute(path: &Path) -> Result<PathBuf, Failure> {
+    std::path::absolute(path).map_err(|error| {
+        Failure::new(
+            "cannot_open",
+            format!("finding {}: {error}", path.display()),
+        )
+    })
+}
+
+fn file_size(path: &Path) -> f64 {
+    std::fs::metadata(path).map_or(0.0, |metadata| metadata.len() as f64)
+}
+
+fn connect(
+    path: &Path,
+    phase: Phase,
+    asked: &SqliteConfig,
+    halt: &Arc<AtomicBool>,
+) -> Result<(Connection, SqliteConfig), Failure> {
+    let mut flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    if phase == Phase::Load {
+        flags |= OpenFlags::SQLITE_OPEN_CREATE;
+    }
+    let mut database = rusqlite::Connection::open_with_flags(path, flags)
+        .map_err(|error| at(path, classify(&error)))?;
+    if database.is_readonly("main").unwrap_or(false) {
+        return Err(at(
+            path,
+            OperationError::new(
+                ErrorKind::ReadOnly,
+                "the file opens for reading only; the driver needs to write it",
+            ),
+        ));
+    }
+    settings::apply(&database, phase, asked).map_err(|error| at(path, classify(&error)))?;
+    let effective = settings::read_back(&database).map_err(|error| at(path, classify(&error)))?;
+    settings::check_effective(asked, &effective)?;
+    wait_for_locks(&mut database, &effective, halt).map_err(|error| at(path, classify(&error)))?;
+    let connection = Connection {
+        database,
+        rows_scanned: Cell::new(0),
+    };
+    Ok((connection, effective))
+}
+
+/// `SQLite`'s own pauses between two attempts at a lock, in ms; the last one repeats.
+const PAUSES_MS: [u64; 12] = [1, 2, 5, 10, 15, 20, 25, 25, 25, 50, 50, 100];
+
+/// Puts a waiter in place of the library's own, which nothing can end early.
+fn wait_for_locks(
+    database: &mut rusqlite::Connection,
+    effective: &SqliteConfig,
+    halt: &Arc<AtomicBool>,
+) -> rusqlite::Result<()> {
+    let limit = Duration::from_millis(effective.busy_timeout_ms.unwrap_or(0));
+    let halt = Arc::clone(halt);
+    let mut waiting_since = Instant::now();
+    database.busy_handler(Some(move |attempt: i32| {
+        if attempt == 0 {
+            waiting_since = Instant::now();
+        }
+        let left = limit.saturating_sub(waiting_since.elapsed());
+        if left.is_zero() || halt.load(Ordering::Relaxed) {
+            return false;
+        }
+        let pause = usize::try_from(attempt)
+            .ok()
+            .and_then(|attempt| PAUSES_MS.get(attempt))
+            .unwrap_or(&PAUSES_MS[PAUSES_MS.len() - 1]);
+        std::thread::sleep(Duration::from_millis(*pause).min(left));
+        true
+    }))
+}
+
+fn columns(database: &rusqlite::Connection) -> Result<Vec<String>, OperationError> {
+    let read = || -> rusqlite::Result<Vec<String>> {
+        database
+            .prepare("SELECT name FROM pragma_table_info('usertable') ORDER BY cid")?
+            .query_map([], |row| row.get(0))?
+            .collect()
+    };
+    read().map_err(|error| classify(&error))
+}
+
+fn check_no_table(database: &rusqlite::Connection) -> Result<(), OperationError> {
+    if columns(database)?.is_empty() {
+        return Ok(());
+    }
+    Err(OperationError::new(
+        ErrorKind::Refused,
+        "there is a usertable already; the load phase wants a new file, remove this one",
+    ))
+}
+
+fn check_table(database: &rusqlite::Connection, table: Table) -> Result<(), OperationError> {
+    let found = columns(database)?;
+    let expected: Vec<String> = std::iter::once("key".to_owned())
+        .chain((0..table.field_count).map(|field| format!("field{field}")))
+        .collect();
+    if found == expected {
+        return Ok(());
+    }
+    if found.is_empty() {
+        return Err(OperationError::new(
+            ErrorKind::Refused,
+            "there is no usertable; run a job of phase load on this file first",
+        ));
+    }
+    Err(OperationError::new(
+        ErrorKind::Refused,
+        format!(
+            "the usertable has {} fields and the job's field_count is {}; load it with this \
+             field_count",
+            found.len() - 1,
+            table.field_count
+        ),
+    ))
+}
+
+fn at(path: &Path, error: OperationError) -> Failure {
+    Failure::new(
+        error.kind.name(),
+        format!("database {}: {}", path.display(), error.message),
+    )
+}
+
+/// As what an error of the library counts.
+fn classify(error: &rusqlite::Error) -> OperationError {
+    let kind = match error {
+        rusqlite::Error::SqliteFailure(cause, _) => match cause.code {
+            ErrorCode::DatabaseBusy
+            | ErrorCode::DatabaseLocked
+            | ErrorCode::FileLockingProtocolFailed => ErrorKind::Busy,
+            ErrorCode::ConstraintViolation => ErrorKind::DuplicateKey,
+            ErrorCode::SystemIoFailure => ErrorKind::Io,
+            ErrorCode::OutOfMemory => ErrorKind::OutOfMemory,
+            ErrorCode::DiskFull => ErrorKind::DiskFull,
+            ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase => ErrorKind::Corrupt,
+            ErrorCode::CannotOpen | ErrorCode::PermissionDenied => ErrorKind::CannotOpen,
+            ErrorCode::ReadOnly => ErrorKind::ReadOnly,
+            _ => ErrorKind::Refused,
+        },
+        _ => ErrorKind::Refused,
+    };
+    OperationError::new(kind, error.to_string())
+}
+
+/// One of a connection's own counters since it was opened; 0 where the library does not know it.
+fn counter(connection: &Connection, which: std::ffi::c_int) -> f64 {
+    let (mut current, mut highest) = (0, 0);
+    // SAFETY: the handle is valid while `connection` is borrowed, no other thread uses it meanwhile,
+    // and both numbers outlive the call, which only writes to them.
+    #[allow(unsafe_code)]
+    let code = unsafe {
+        let handle = connection.database.handle();
+        ffi::sqlite3_db_status64(handle, which, &raw mut current, &raw mut highest, 0)
+    };
+    if code == ffi::SQLITE_OK {
+        current as f64
+    } else {
+        0.0
+    }
+}

@@ -1,0 +1,30 @@
+//! Looks at a backend as a job would find it, without working on it.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use crate::backend::{Backend, BackendReport, Null, Sqlite};
+use crate::failure::Failure;
+use crate::job::{BackendJob, Job};
+
+/// What a look at a backend gave.
+pub type Probe = BackendReport;
+
+/// Opens the backend as the job says, reads its settings back and closes it again.
+pub fn probe(job: &Job, halt: &Arc<AtomicBool>) -> Result<Probe, Failure> {
+    match &job.backend {
+        BackendJob::Sqlite(_) => probe_on::<Sqlite>(job, halt),
+        BackendJob::Null => probe_on::<Null>(job, halt),
+    }
+}
+
+fn probe_on<B: Backend>(job: &Job, halt: &Arc<AtomicBool>) -> Result<Probe, Failure> {
+    let (backend, connections) = B::open(job, 1, halt)?;
+    let effective = backend.effective();
+    let status = backend.discard(connections)?;
+    Ok(Probe {
+        effective,
+        status,
+        ..B::unopened()
+    })
+}

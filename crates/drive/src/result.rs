@@ -1,0 +1,269 @@
+//! The result of a run, as it is written.
+
+use std::collections::BTreeMap;
+
+use hdrhistogram::Histogram;
+use serde::Serialize;
+
+use crate::backend::BackendReport;
+use crate::failure::Failure;
+use crate::job::{Job, Phase};
+use crate::record::Series;
+
+/// The version of the result's format.
+const FORMAT: u32 = 1;
+
+/// How a run went as a whole.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Outcome {
+    /// All that was asked was done.
+    Ok,
+    /// A signal, or the parent's end, cut it short.
+    Partial,
+    /// It could not be done.
+    Failed,
+}
+
+/// What ended a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum EndedBy {
+    /// All operations were done.
+    Operations,
+    /// The time was over.
+    Duration,
+    /// A signal, or the parent's end.
+    Signal,
+    /// A failure.
+    Error,
+}
+
+/// What is written to `result.json`.
+#[derive(Clone, Debug, Serialize)]
+pub struct DriveResult {
+    format: u32,
+    /// How it went.
+    pub outcome: Outcome,
+    /// What ended it.
+    pub ended_by: EndedBy,
+    /// Why it failed.
+    pub error: Option<Failure>,
+    /// As in the job.
+    pub phase: Phase,
+    #[serde(rename = "loop")]
+    kind_of_loop: &'static str,
+    /// As in the job.
+    pub clients: u32,
+    /// The times at which it began and ended.
+    #[serde(flatten)]
+    pub times: Times,
+    /// What came before the measured part.
+    pub warmup: Warmup,
+    /// By kind of operation, those asked for.
+    pub operations: BTreeMap<&'static str, Figures>,
+    /// All kinds together.
+    pub total: Figures,
+    /// CPU time of this process over the measured part.
+    pub cpu: Cpu,
+    /// The store.
+    pub backend: BackendReport,
+    /// Of the programs and libraries involved.
+    pub versions: BTreeMap<String, String>,
+}
+
+impl DriveResult {
+    /// The result of a closed loop; the outcome follows from what ended it.
+    #[must_use]
+    pub fn new(
+        ended_by: EndedBy,
+        error: Option<Failure>,
+        job: &Job,
+        times: Times,
+        measured: Measured,
+        backend: BackendReport,
+        versions: BTreeMap<String, String>,
+    ) -> Self {
+        Self {
+            format: FORMAT,
+            outcome: match ended_by {
+                EndedBy::Operations | EndedBy::Duration => Outcome::Ok,
+                EndedBy::Signal => Outcome::Partial,
+                EndedBy::Error => Outcome::Failed,
+            },
+            ended_by,
+            error,
+            phase: job.phase,
+            kind_of_loop: "closed",
+            clients: job.clients,
+            times,
+            warmup: measured.warmup,
+            operations: measured.operations,
+            total: measured.total,
+            cpu: measured.cpu,
+            backend,
+            versions,
+        }
+    }
+}
+
+/// Times of day in ns since the epoch, `CLOCK_REALTIME`.
+#[derive(Clone, Copy, Debug, Default, Serialize)]
+pub struct Times {
+    /// When the first client was started.
+    pub started_ns: u64,
+    /// When the measured part began.
+    pub measured_from_ns: u64,
+    /// When its last operation ended.
+    pub ended_ns: u64,
+    /// Length of the measured part by a monotonic clock, in seconds.
+    pub elapsed_s: f64,
+}
+
+/// What clients did and what it cost.
+#[derive(Clone, Debug)]
+pub struct Measured {
+    /// Before the measured part.
+    pub warmup: Warmup,
+    /// By kind of operation.
+    pub operations: BTreeMap<&'static str, Figures>,
+    /// All kinds together.
+    pub total: Figures,
+    /// CPU time over the measured part.
+    pub cpu: Cpu,
+}
+
+/// What came before the measured part.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Warmup {
+    /// Operations that succeeded.
+    pub operations: u64,
+    /// Errors by kind.
+    pub errors: BTreeMap<&'static str, u64>,
+    /// From the start of the first client to the end of the last warm-up operation, in seconds.
+    pub elapsed_s: f64,
+}
+
+/// CPU time, in seconds.
+#[derive(Clone, Copy, Debug, Default, Serialize)]
+pub struct Cpu {
+    /// In user mode.
+    pub user_s: f64,
+    /// In the kernel.
+    pub system_s: f64,
+}
+
+/// Figures of one kind of operation.
+#[derive(Clone, Debug, Serialize)]
+pub struct Figures {
+    /// Operations that succeeded.
+    pub count: u64,
+    /// The others, by kind.
+    pub errors: BTreeMap<&'static str, u64>,
+    /// Count per second of the measured part.
+    pub throughput_per_s: f64,
+    /// Latencies of those that succeeded, in microseconds.
+    pub latency_us: Option<Latency>,
+}
+
+impl Figures {
+    /// The figures of what was recorded within `elapsed_s` seconds.
+    #[must_use]
+    pub fn new(series: &Series, elapsed_s: f64) -> Self {
+        let count = series.latency.len();
+        Self {
+            count,
+            errors: series.errors.by_name(),
+            throughput_per_s: if elapsed_s > 0.0 {
+                count as f64 / elapsed_s
+            } else {
+                0.0
+            },
+            latency_us: Latency::of(&series.latency),
+        }
+    }
+}
+
+/// Latencies in microseconds.
+#[derive(Clone, Copy, Debug, Serialize)]
+#[allow(missing_docs)]
+pub struct Latency {
+    pub min: f64,
+    pub mean: f64,
+    pub p50: f64,
+    pub p90: f64,
+    pub p95: f64,
+    pub p99: f64,
+    pub p999: f64,
+    pub max: f64,
+}
+
+impl Latency {
+    fn of(latency: &Histogram<u64>) -> Option<Self> {
+        let us = |quantile| quantile_us(latency, quantile);
+        (!latency.is_empty()).then(|| Self {
+            min: latency.min() as f64 / 1000.0,
+            mean: latency.mean() / 1000.0,
+            p50: us(0.5),
+            p90: us(0.9),
+            p95: us(0.95),
+            p99: us(0.99),
+            p999: us(0.999),
+            max: us(1.0),
+        })
+    }
+}
+
+/// A quantile in microseconds; as exact as the histogram's three digits.
+fn quantile_us(latency: &Histogram<u64>, quantile: f64) -> f64 {
+    latency.value_at_quantile(quantile) as f64 / 1000.0
+}
+
+/// One kind of operation within one interval, as a line of `intervals.jsonl`.
+#[derive(Clone, Debug, Serialize)]
+pub struct IntervalLine {
+    start_ns: u64,
+    end_ns: u64,
+    warmup: bool,
+    operation: &'static str,
+    count: u64,
+    errors: u64,
+    latency_us: Option<IntervalLatency>,
+}
+
+#[derive(Clone, Copy, Debug, Serialize)]
+struct IntervalLatency {
+    mean: f64,
+    p50: f64,
+    p95: f64,
+    p99: f64,
+    max: f64,
+}
+
+impl IntervalLine {
+    /// The line of an interval from `start_ns` to `end_ns`, times of day in ns since the epoch.
+    #[must_use]
+    pub fn new(
+        (start_ns, end_ns): (u64, u64),
+        warmup: bool,
+        operation: &'static str,
+        series: &Series,
+    ) -> Self {
+        let latency = &series.latency;
+        Self {
+            start_ns,
+            end_ns,
+            warmup,
+            operation,
+            count: latency.len(),
+            errors: series.errors.total(),
+            latency_us: (!latency.is_empty()).then(|| IntervalLatency {
+                mean: latency.mean() / 1000.0,
+                p50: quantile_us(latency, 0.5),
+                p95: quantile_us(latency, 0.95),
+                p99: quantile_us(latency, 0.99),
+                max: quantile_us(latency, 1.0),
+            }),
+        }
+    }
+}

@@ -1,0 +1,59 @@
+"""The study's question, answered in a sentence or two."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from dyno.analysis import sentences
+from dyno.model import responses
+from dyno.model.findings import CellSummary, Comparison, format_estimate
+
+MOST_PAIRS = 3  # more clauses than this are not an answer any more but a table
+
+
+def answer(cells: Sequence[CellSummary], comparisons: Sequence[Comparison], response: str) -> str:
+    """From the comparisons of the deciding response; from its cells where nothing is compared."""
+    if not any(cell.n for cell in cells):
+        return "No answer: there is no ok run."
+    if comparisons:
+        return _from_comparisons(comparisons)
+    return _from_cells(cells, response)
+
+
+def _from_comparisons(comparisons: Sequence[Comparison]) -> str:
+    """Each further level against the first that was declared; the rest stands in the table of comparisons."""
+    first = comparisons[0].a
+    by_level: dict[str, list[Comparison]] = {}
+    for found in comparisons:
+        if found.a == first:
+            by_level.setdefault(found.b, []).append(found)
+    clauses = [sentences.of_pair(found) for found in by_level.values()]
+    text = "; ".join(clauses[:MOST_PAIRS])
+    more = len(clauses) - MOST_PAIRS
+    rest = f" {sentences.counted(more, 'further level')} stand in the comparisons." if more > 0 else ""
+    return f"{_capital(text)}.{rest}"
+
+
+def _from_cells(cells: Sequence[CellSummary], response: str) -> str:
+    known = responses.lookup(response)
+    measured = [(cell.mean, cell) for cell in cells if cell.mean is not None]
+    choose = max if known.better == "higher" else min
+    mean, best = choose(measured, key=lambda entry: entry[0])
+    size = f"{format_estimate(mean, best.ci)} {known.unit} (n = {sentences.counted(best.n, 'run')})"
+    unsure = "" if best.ci else " One run says nothing of its own precision."
+    if len(cells) == 1:
+        return f"{known.title[0].upper()}{known.title[1:]} is {size}.{unsure}"
+    which = "highest" if known.better == "higher" else "lowest"
+    rivals = sum(cell is not best and _overlap(cell, best) for cell in cells)
+    if rivals:
+        unsure += f" The intervals of {sentences.counted(rivals, 'other cell')} overlap it, so another may be the best."
+    return f"The {which} mean {known.title} is that of {sentences.levels(best.levels)}: {size}.{unsure}"
+
+
+def _overlap(one: CellSummary, other: CellSummary) -> bool:
+    return bool(one.ci and other.ci and one.ci[0] <= other.ci[1] and other.ci[0] <= one.ci[1])
+
+
+def _capital(text: str) -> str:
+    """Only a word of ours is given a capital, never a level, whose spelling means something."""
+    return text[0].upper() + text[1:] if text.startswith("no difference") else text

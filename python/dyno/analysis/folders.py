@@ -1,0 +1,75 @@
+"""Two results folders, cell by cell."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from dyno import stats
+from dyno.analysis import sentences
+from dyno.analysis.comparisons import verdict_of
+from dyno.analysis.table import tabulate
+from dyno.model import responses
+from dyno.model.findings import FolderComparison, FolderVerdict
+from dyno.model.run import RunRecord
+from dyno.model.study import Study
+
+Levels = frozenset[tuple[str, str]]
+
+
+def compare_folders(
+    study_a: Study, runs_a: Sequence[RunRecord], study_b: Study, runs_b: Sequence[RunRecord]
+) -> list[FolderComparison]:
+    """The first study's deciding response, second folder over first, in cells of the same levels, at its confidence.
+
+    Cells that only one side has are listed as such: the first folder's cells in their order, then the second's own.
+    Raises ValueError for a run of a cell that its study has not.
+    """
+    response, confidence = study_a.replicates.of, study_a.replicates.confidence
+    values_a, values_b = _values(study_a, runs_a, response), _values(study_b, runs_b, response)
+    levels_by_key = {_key(cell.levels): cell.levels for study in (study_a, study_b) for cell in study.cells}
+    return [
+        _compare(response, levels, values_a.get(key), values_b.get(key), confidence)
+        for key, levels in levels_by_key.items()
+    ]
+
+
+def _key(levels: dict[str, str]) -> Levels:
+    return frozenset(levels.items())
+
+
+def _values(study: Study, runs: Sequence[RunRecord], response: str) -> dict[Levels, list[float]]:
+    table = tabulate(study, runs)
+    return {_key(cell.levels): table.of(response, cell.index) for cell in study.cells}
+
+
+def _compare(
+    response: str, levels: dict[str, str], a: list[float] | None, b: list[float] | None, confidence: float
+) -> FolderComparison:
+    ratio, why_not = None, ""
+    if a is None:
+        why_not = "only the second folder has this cell"
+    elif b is None:
+        why_not = "only the first folder has this cell"
+    elif min([*a, *b], default=1.0) <= 0:
+        why_not = "a ratio needs values above 0, and some are not"
+    elif len(a) < 2 or len(b) < 2:
+        why_not = sentences.too_few("the first folder", len(a), "the second", len(b))
+    else:
+        ratio = stats.unpaired_ratio(a, b, confidence)
+    verdict: FolderVerdict = verdict_of(ratio)
+    if a is None or b is None:
+        verdict = "only in the second" if a is None else "only in the first"
+    return FolderComparison(
+        response=response,
+        unit=responses.lookup(response).unit,
+        levels=levels,
+        n_a=len(a or ()),
+        n_b=len(b or ()),
+        mean_a=stats.describe(a or ()).mean,
+        mean_b=stats.describe(b or ()).mean,
+        ratio=ratio.ratio if ratio else None,
+        ci=(ratio.lo, ratio.hi) if ratio else None,
+        method=ratio.method if ratio else "none",
+        verdict=verdict,
+        sentence=sentences.folder_comparison(response, levels, ratio, verdict, why_not),
+    )

@@ -1,0 +1,160 @@
+"""What a reader must know before believing the figures."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from dyno.analysis.comparisons import pairs
+from dyno.analysis.sentences import counted, levels, listed
+from dyno.analysis.table import Table
+from dyno.model.findings import CellSummary, Comparison
+from dyno.model.study import Study
+
+FEW_RUNS = 5  # below it, nothing in the runs can show that noise is not normal
+PROMISES = ("synchronous", "locking_mode")  # settings that change what a store promises, not only how fast it is
+
+
+def notes(
+    study: Study, table: Table, cells: Sequence[CellSummary], comparisons: Sequence[Comparison], ended: str | None
+) -> Iterator[str]:
+    """Sentences, what weighs most first. `cells` are those of the deciding response."""
+    if ended is None:
+        yield "The study has not ended: every figure may still change."
+    if study.scale == "smoke":
+        yield "Scale smoke: sizes are tiny. It shows that everything works, not how fast anything is."
+    yield from _missing(table, cells)
+    yield from _precision(study, cells)
+    yield from _promises(study, table)
+    yield from _errors(table)
+    yield from _loops(table)
+    yield from _intervals(study, cells, comparisons)
+    if study.order == "fixed" and len(study.cells) > 1:
+        yield "The runs went in a fixed order: a drift of the machine can pose as a difference between cells."
+    yield _caches(study)
+
+
+def _name(cell: CellSummary) -> str:
+    return levels(cell.levels) or "the only cell"
+
+
+def _missing(table: Table, cells: Sequence[CellSummary]) -> Iterator[str]:
+    if table.other_runs and table.ok_runs:
+        kinds = Counter(run.outcome.value for run in table.other_runs)
+        parts = ", ".join(f"{count:,} {kind}" for kind, count in kinds.items())
+        yield f"Not ok, and in no figure: {parts} of {len(table.ok_runs) + len(table.other_runs):,} runs."
+    without = [_name(cell) for cell in cells if not cell.n]
+    if without and len(without) < len(cells):
+        yield f"No ok run in {counted(len(without), 'cell')}: {listed(without)}."
+    if table.not_finite:
+        yield f"{counted(table.not_finite, 'value')} of ok runs were not finite numbers and are in no figure."
+    if table.unknown:
+        yield f"Responses unknown to this version of dyno are left out: {', '.join(sorted(table.unknown))}."
+
+
+def _precision(study: Study, cells: Sequence[CellSummary]) -> Iterator[str]:
+    rule = study.replicates
+    asked, confidence = f"{rule.precision * 100:.3g}%", f"{rule.confidence * 100:.4g}%"
+    goal = f"{asked} at {confidence} confidence, of the {rule.precision_of} of {rule.of}"
+    short = [
+        _name(cell) if cell.precision is None else f"{_name(cell)} (mean to {cell.precision * 100:.2g}%)"
+        for cell in cells
+        if cell.n and not cell.converged
+    ]
+    if short:
+        count = f"{len(short)} of {counted(len(cells), 'cell')}"
+        yield f"The precision asked for ({goal}) is not reached in {count}: {listed(short)}."
+    measured = [cell.n for cell in cells if cell.n]
+    if measured and min(measured) < FEW_RUNS:
+        yield (
+            f"The smallest cell has {counted(min(measured), 'ok run')}. Student's interval assumes noise that is "
+            "normal, which so few runs can neither show nor refute."
+        )
+
+
+def _promises(study: Study, table: Table) -> Iterator[str]:
+    compared = pairs(study)
+    if any(pair.a.system.kind != pair.b.system.kind for pair in compared):
+        yield "Different systems are compared: that they promise the same durability and isolation is not checked."
+    read_back: dict[int, Mapping[str, Any]] = {}
+    for run in table.ok_runs:
+        read_back.setdefault(run.slot.cell, run.settings)
+    for name in PROMISES:
+        for pair in compared:
+            a, b = (_setting(name, read_back.get(cell.index, {})) for cell in (pair.a, pair.b))
+            if a is None or b is None:  # as asked: what one side read back is not spelt as the other side's wish
+                a, b = (_setting(name, cell.system.options) for cell in (pair.a, pair.b))
+            if a != b:
+                yield (
+                    f"The compared levels differ in {name} ({pair.level_a}: {a or 'not set'}, {pair.level_b}: "
+                    f"{b or 'not set'}): they do not promise the same, so a difference may be the price of the promise."
+                )
+                break
+
+
+def _setting(name: str, options: Mapping[str, Any]) -> str | None:
+    return next((str(value) for value in _values(name, options)), None)
+
+
+def _values(name: str, options: Mapping[str, Any]) -> Iterator[Any]:
+    for key, value in options.items():
+        if key == name:
+            yield value
+        elif isinstance(value, Mapping):
+            yield from _values(name, value)
+
+
+def _errors(table: Table) -> Iterator[str]:
+    kinds: Counter[str] = Counter()
+    runs = 0
+    for run in table.ok_runs:
+        found = {
+            f"{operation} {kind}": count
+            for operation, by_kind in run.errors.items()
+            for kind, count in by_kind.items()
+            if count
+        }
+        kinds.update(found)
+        runs += bool(found)
+    if kinds:
+        parts = [f"{kind}: {count:,}" for kind, count in kinds.most_common()]
+        yield f"Operations ended in errors in {runs:,} of {counted(len(table.ok_runs), 'ok run')} ({listed(parts)})."
+
+
+def _loops(table: Table) -> Iterator[str]:
+    loops = {run.loop for run in table.ok_runs if run.loop}
+    if len(loops) > 1:
+        yield f"Runs of different loops ({', '.join(sorted(loops))}) stand side by side: latencies do not compare."
+    if "closed" in loops and any("latency_" in name for name in table.values):
+        yield (
+            "Latency was measured in a closed loop: while the store stalls, no request is sent, so the stall is "
+            "counted once and the quantiles look better than what users would see (coordinated omission)."
+        )
+
+
+def _intervals(study: Study, cells: Sequence[CellSummary], comparisons: Sequence[Comparison]) -> Iterator[str]:
+    if not any(cell.ci for cell in cells):
+        return
+    rule = study.replicates
+    yield (
+        f"Intervals are of {rule.confidence * 100:.4g}% confidence each, as if the number of runs had been fixed "
+        "beforehand. The study looks after each block and stops when it is precise enough, which makes them somewhat "
+        "too narrow."
+    )
+    drawn = sum(found.ci is not None for found in comparisons)
+    if drawn > 1:
+        by_chance = drawn * (1 - rule.confidence)
+        yield (
+            f"{drawn:,} comparisons are not corrected for their number: were there no difference anywhere, about "
+            f"{by_chance:.2g} would still be expected to show one."
+        )
+
+
+def _caches(study: Study) -> str:
+    states = {cell.host.caches for cell in study.cells}
+    if states == {"cold"}:
+        return "Caches were cold: a run counts from its first operation, the filling of caches included."
+    if states == {"warm"}:
+        return "Caches were warm: a run counts from the end of its warm-up."
+    return "Caches were cold in some cells and warm in others; cold runs count from their first operation."

@@ -1,0 +1,118 @@
+"""Findings in words. No sentence claims a difference without its interval; only throughput is called fast or slow."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from dyno.model import responses
+from dyno.model.findings import Comparison, Verdict, format_ratio
+from dyno.stats import Ratio
+
+
+def levels(chosen: Mapping[str, str]) -> str:
+    """`workload=a threads=4`."""
+    return " ".join(f"{factor}={level}" for factor, level in chosen.items())
+
+
+def counted(n: int, what: str) -> str:
+    """`1 run`, `6 runs`."""
+    return f"{n} {what}" if n == 1 else f"{n:,} {what}s"
+
+
+def listed(items: Sequence[str], most: int = 5) -> str:
+    """`a; b; c and 4 more`."""
+    shown = "; ".join(items[:most])
+    return f"{shown} and {len(items) - most:,} more" if len(items) > most else shown
+
+
+def too_few(a: str, n_a: int, b: str, n_b: int) -> str:
+    """Why two levels have no interval yet."""
+    return f"{a} has {counted(n_a, 'ok run')} and {b} has {n_b}, and each needs 2"
+
+
+def comparison(
+    response: str,
+    factor: str,
+    a: str,
+    b: str,
+    within: Mapping[str, str],
+    ratio: Ratio | None,
+    verdict: Verdict,
+    paired: bool,
+    why_not: str,
+) -> str:
+    """One comparison as one sentence."""
+    known = responses.lookup(response)
+    where = f"With {levels(within)}, " if within else ""
+    if ratio is None:
+        return f"{where}{factor} {b} and {a} cannot be compared in {known.title}: {why_not}."
+    size = format_ratio(ratio.ratio, (ratio.lo, ratio.hi))
+    basis = f"n = {counted(ratio.n, 'pair')}" if paired else f"n = {counted(ratio.n, 'run')}, not paired"
+    if verdict == "no difference shown":
+        return f"{where}no difference in {known.title} is shown between {factor} {b} and {a}: {size} ({basis})."
+    better = "lower is better; " if known.better == "lower" else ""
+    return f"{where}{factor} {b} has {size} the {known.title} of {a} ({better}{basis})."
+
+
+def folder_comparison(response: str, chosen: Mapping[str, str], ratio: Ratio | None, verdict: str, why_not: str) -> str:
+    """One cell of two results folders as one sentence."""
+    title = responses.lookup(response).title
+    where = f"{levels(chosen) or 'The only cell'}: "
+    if ratio is None:
+        return f"{where}no comparison of {title}: {why_not}."
+    size = format_ratio(ratio.ratio, (ratio.lo, ratio.hi))
+    drift = f"n = {counted(ratio.n, 'run')}; not interleaved: a difference may be the machine's drift"
+    if verdict == "no difference shown":
+        return f"{where}no difference in {title} is shown between the folders: {size} ({drift})."
+    return f"{where}the second folder has {size} the {title} of the first ({drift})."
+
+
+def _adjective(response: str, verdict: Verdict) -> str:
+    """`faster`, or `has a lower median latency` where speed is not what was measured."""
+    if response == "throughput":
+        return "is faster than" if verdict == "higher" else "is slower than"
+    return f"has a {verdict} {responses.lookup(response).title} than"
+
+
+def of_pair(found: Sequence[Comparison]) -> str:
+    """What all combinations say of one pair of levels, as one sentence without its full stop."""
+    first, several = found[0], len(found) > 1
+    a, b, response = first.a, first.b, first.response
+    by_verdict: dict[Verdict, list[Comparison]] = {}
+    for each in found:
+        by_verdict.setdefault(each.verdict, []).append(each)
+    if len(by_verdict) == 1:
+        everywhere = f" in all {len(found)} combinations" if several else ""
+        if first.verdict == "not enough runs":
+            return f"{b} and {a} cannot be compared{everywhere}" if several else first.sentence.rstrip(".")
+        claim = (
+            f"no difference in {responses.lookup(response).title} is shown between {b} and {a}"
+            if first.verdict == "no difference shown"
+            else f"{b} {_adjective(response, first.verdict)} {a}"
+        )
+        return f"{claim}{everywhere}: {_extremes(found)}"
+    parts = []
+    for verdict in ("higher", "lower"):
+        if some := by_verdict.get(verdict):
+            claim = f"{b} {_adjective(response, verdict)} {a}"
+            parts.append(f"{claim} in {len(some)} of {len(found)} combinations ({_extremes(some, where=True)})")
+    if some := by_verdict.get("no difference shown"):
+        parts.append(f"no difference between {b} and {a} is shown in {len(some)} of {len(found)}")
+    if some := by_verdict.get("not enough runs"):
+        parts.append(f"{len(some)} of {len(found)} cannot be compared")
+    return ", ".join(parts)
+
+
+def _extremes(found: Sequence[Comparison], where: bool = False) -> str:
+    """The smallest and the largest ratio, each with its interval."""
+
+    def shown(each: Comparison, ratio: float, interval: tuple[float, float]) -> str:
+        place = f" with {levels(each.within)}" if where else ""
+        return f"{format_ratio(ratio, interval)}{place}"
+
+    measured = [(each.ratio, each.ci, each) for each in found if each.ratio is not None and each.ci is not None]
+    ratio, interval, least = min(measured, key=lambda entry: entry[0])
+    if len(measured) == 1:
+        return shown(least, ratio, interval)
+    top_ratio, top_interval, most = max(measured, key=lambda entry: entry[0])
+    return f"{shown(least, ratio, interval)} to {shown(most, top_ratio, top_interval)}"

@@ -1,0 +1,83 @@
+"""The runs of a study, grouped once so that every later question is a look-up."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from dyno.model import responses
+from dyno.model.run import Outcome, RunRecord
+from dyno.model.study import Study
+
+
+@dataclass
+class Table:
+    """Ok values by response and cell, and what became of the other runs."""
+
+    values: dict[str, dict[int, list[float]]] = field(default_factory=lambda: defaultdict(lambda: defaultdict(list)))
+    by_block: dict[str, dict[int, dict[int, float]]] = field(
+        default_factory=lambda: defaultdict(lambda: defaultdict(dict))
+    )
+    outcomes: dict[int, Counter[Outcome]] = field(default_factory=lambda: defaultdict(Counter))
+    ok_runs: list[RunRecord] = field(default_factory=list)
+    other_runs: list[RunRecord] = field(default_factory=list)
+    unknown: set[str] = field(default_factory=set)  # responses that this version has no unit for
+    not_finite: int = 0
+
+    def of(self, response: str, cell: int) -> list[float]:
+        """The values of a response in the cell's ok runs, in order of execution."""
+        return self.values[response][cell] if response in self.values else []
+
+    def in_blocks(self, response: str, cell: int) -> dict[int, float]:
+        """Block -> value. A block holds one ok run of a cell, since only a run that went wrong is tried again."""
+        return self.by_block[response][cell] if response in self.by_block else {}
+
+
+def tabulate(study: Study, runs: Sequence[RunRecord]) -> Table:
+    """Group the runs. Raises ValueError for a run of a cell that the study has not."""
+    cells = {cell.index for cell in study.cells}
+    table = Table()
+    for run in sorted(runs, key=lambda record: record.run):
+        slot = run.slot
+        if slot.cell not in cells:
+            raise ValueError(f"run {run.run} is of cell {slot.cell}, but the plan has cells 0 to {max(cells)}")
+        table.outcomes[slot.cell][run.outcome] += 1
+        if run.outcome is not Outcome.OK:
+            table.other_runs.append(run)
+            continue
+        table.ok_runs.append(run)
+        for name, value in run.responses.items():
+            if not math.isfinite(value):
+                table.not_finite += 1
+                continue
+            table.values[name][slot.cell].append(value)
+            table.by_block[name][slot.cell][slot.block] = value
+    for name in list(table.values):
+        if not _is_known(name):
+            table.unknown.add(name)
+            del table.values[name], table.by_block[name]
+    return table
+
+
+def response_order(study: Study, table: Table) -> list[str]:
+    """The deciding response, then those of whole runs, then those of single operations."""
+    deciding = study.replicates.of
+    whole = [name for name in responses.names() if name in table.values]
+    rank = {name: place for place, name in enumerate(responses.names())}
+
+    def operation_then_rank(name: str) -> tuple[str, int]:
+        operation, _, base = name.rpartition(".")
+        return operation, rank[base]
+
+    parts = sorted((name for name in table.values if name not in rank), key=operation_then_rank)
+    return [deciding, *(name for name in [*whole, *parts] if name != deciding)]
+
+
+def _is_known(name: str) -> bool:
+    try:
+        responses.lookup(name)
+    except KeyError:
+        return False
+    return True

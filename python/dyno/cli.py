@@ -1,0 +1,346 @@
+"""The command line: a line a stage. The only room that knows all others."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections import Counter
+from collections.abc import Callable, Sequence
+from functools import wraps
+from pathlib import Path
+from typing import Any, ParamSpec
+
+import click
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from dyno import __version__
+from dyno.analysis import analyse, compare_folders
+from dyno.design import block_order, forecast
+from dyno.hosts import LocalHost, UndoJournal, undo
+from dyno.hosts.doctor import examine
+from dyno.hosts.environment import capture, differences
+from dyno.hosts.local import core_binary
+from dyno.lab import Interrupt, Lab, Rooms
+from dyno.model.base import UserError
+from dyno.model.findings import Findings
+from dyno.model.run import Outcome, RunRecord
+from dyno.model.study import Study
+from dyno.model.units import format_duration
+from dyno.progress import listener
+from dyno.report import to_csv, to_json
+from dyno.report import write as write_report
+from dyno.report.terminal import show as show_findings
+from dyno.report.terminal import show_folders
+from dyno.store import Results, list_results, new_results
+from dyno.study import check as check_study
+from dyno.study import json_schema, load
+
+DONE, NOT_OK, BAD_INPUT, INTERRUPTED = 0, 1, 2, 130
+
+_RESULTS = Path("results")
+_OVERHEAD_OF_RUN_S = 0.2
+"""What is around a run of an embedded system on top of driving it; only for the estimate of `dyno plan`."""
+
+P = ParamSpec("P")
+
+
+def _answers_for_errors(command: Callable[P, int]) -> Callable[P, None]:
+    """Exit with what the command returns; an error the user can mend is one line and status 2."""
+
+    @wraps(command)
+    def wrapped(*args: P.args, **kwargs: P.kwargs) -> None:
+        try:
+            status = command(*args, **kwargs)
+        except UserError as error:
+            click.echo(f"dyno: {error}", err=True)
+            status = BAD_INPUT
+        except BrokenPipeError:
+            # Whoever read our output has had enough, as `head` does.
+            sys.stdout = None  # type: ignore[assignment]  # nothing more is to be flushed into it
+            status = DONE
+        except KeyboardInterrupt:
+            click.echo("dyno: interrupted", err=True)
+            status = INTERRUPTED
+        raise SystemExit(status)
+
+    return wrapped
+
+
+def _study_options(command: Callable[P, Any]) -> Callable[P, Any]:
+    command = click.option("--set", "overrides", multiple=True, metavar="KEY=VALUE", help="Override a key of the study.")(
+        command
+    )
+    return click.argument("file", type=click.Path(path_type=Path))(command)
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="dyno")
+@click.pass_context
+def main(context: click.Context) -> None:
+    """A dynamometer for data stores: which is faster, by how much, how sure, and why."""
+    # Whatever command comes next, what a killed session left is undone first; `clean` itself says more.
+    if context.invoked_subcommand != "clean":
+        _undo_leftovers()
+
+
+@main.command()
+@_study_options
+@click.option("--scale", help="Check this scale alone; without it, all that the file has.")
+@_answers_for_errors
+def check(file: Path, scale: str | None, overrides: tuple[str, ...]) -> int:
+    """Validate a study file without running it."""
+    study = check_file(file, scale, overrides)
+    click.echo(f"{file}: good ({len(study.cells)} cells of {len(study.factors)} factors at scale {study.scale})")
+    return DONE
+
+
+def check_file(file: Path, scale: str | None = None, overrides: tuple[str, ...] = ()) -> Study:
+    """What `dyno check` does. Raises UserError."""
+
+    rooms = Rooms.open()
+    study = check_study(file, rooms.kinds(), scale=scale, overrides=overrides)
+    rooms.refuse_mismatches(study)
+    return study
+
+
+@main.command()
+@_study_options
+@click.option("--scale", default="default", show_default=True)
+@click.option("--format", "form", type=click.Choice(["table", "json"]), default="table", show_default=True)
+@_answers_for_errors
+def plan(file: Path, scale: str, overrides: tuple[str, ...], form: str) -> int:
+    """Show a study's cells, blocks, runs and the time it would take."""
+
+    rooms = Rooms.open()
+    study = _load(rooms, file, scale, overrides)
+    if form == "json":
+        click.echo(study.model_dump_json(indent=1))
+        return DONE
+    console = Console(highlight=False)
+    table = Table(box=None, padding=(0, 2, 0, 0))
+    for name in ("cell", *(factor.name for factor in study.factors), "system", "workload"):
+        table.add_column(name)
+    seconds: dict[int, float | None] = {}
+    for cell in study.cells:
+        kind = rooms.workloads[cell.workload.kind]
+        expected = kind(kind.Options.model_validate(cell.workload.options)).expected_seconds()
+        seconds[cell.index] = None if expected is None else expected + _OVERHEAD_OF_RUN_S
+        table.add_row(str(cell.index), *cell.levels.values(), cell.system.kind, cell.workload.kind)
+    console.print(Text(study.question, style="bold"))
+    console.print(table)
+    rule = study.replicates
+    runs = len(study.cells)
+    console.print(f"blocks: {rule.min} to {rule.max} of {runs} runs each = {rule.min * runs} to {rule.max * runs} runs")
+    console.print(f"order of block 1 ({study.order}, seed {study.seed}): {', '.join(map(str, block_order(study, 0)))}")
+    wanted = "the ratio of each comparison" if rule.precision_of == "ratio" else "each cell's mean"
+    console.print(
+        f"until {wanted} of {rule.of} is within {rule.precision:.3g} at {rule.confidence:.3g} confidence"
+        + (f", or {format_duration(rule.budget)} have passed" if rule.budget else "")
+    )
+    time = forecast(study, seconds)
+    least = "not known before the first block" if time.least is None else f"from {format_duration(time.least)}"
+    most = "" if time.most is None else f", at most {format_duration(time.most)}"
+    console.print(f"estimated time: {least}{most}")
+    return DONE
+
+
+@main.command()
+@_answers_for_errors
+def schema() -> int:
+    """Print the JSON Schema of study files, for editors."""
+
+    click.echo(json.dumps(json_schema(Rooms.open().kinds()), indent=1))
+    return DONE
+
+
+@main.command()
+@_study_options
+@click.option("--scale", default="default", show_default=True)
+@click.option("--results", type=click.Path(path_type=Path, file_okay=False), default=_RESULTS, show_default=True)
+@click.option("--work", type=click.Path(path_type=Path, file_okay=False), help="Where the data under test live.")
+@click.option("--resume", is_flag=True, help="Go on with this study's latest results, if they were cut off.")
+@_answers_for_errors
+def run(file: Path, scale: str, overrides: tuple[str, ...], results: Path, work: Path | None, resume: bool) -> int:
+    """Run a study, and write its report."""
+
+    rooms = Rooms.open()
+    study = _load(rooms, file, scale, overrides)
+    core = core_binary()
+    return _run(rooms, study, file, core, results, work, resume)
+
+
+def _run(
+    rooms: Rooms, study: Study, file: Path, core: str, root: Path, work: Path | None, resume: bool
+) -> int:
+
+    with Interrupt() as interrupt, UndoJournal() as journal:
+        results = _resumed(root, study, core) if resume else _begun(root, study, file, core)
+        click.echo(f"results: {results.folder}", err=True)
+        results.lock()
+        try:
+            workspace = (work or results.folder).absolute() / f".dyno-{journal.token}"
+            lab = Lab(
+                results,
+                LocalHost(journal),
+                rooms,
+                core=core,
+                workspace=workspace,
+                interrupt=interrupt,
+                listener=listener(study),
+            )
+            ending = lab.run()
+        finally:
+            results.unlock()
+    return _conclude(results.folder, interrupted=ending.interrupted, completed=ending.completed)
+
+
+def _begun(root: Path, study: Study, file: Path, core: str) -> Results:
+
+    try:
+        root.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UserError(f"--results {root}: {error.strerror or error}") from error
+    return new_results(root, study, file.read_bytes(), capture(core, {"results": root}))
+
+
+def _resumed(root: Path, study: Study, core: str) -> Results:
+
+    there = list_results(root, study.study)
+    if not there:
+        raise UserError(f"nothing to resume: {root / study.study} has no results; run without --resume")
+    latest = there[-1]
+    if latest.study != study:
+        raise UserError(
+            f"cannot resume {latest.folder}: it was begun with another study file, scale or --set; run without --resume"
+        )
+    if latest.ended is not None:
+        raise UserError(f"nothing to resume: {latest.folder} is done ({latest.ended})")
+    changed = differences(latest.environment, capture(core, {"results": root}))
+    if changed:
+        raise UserError(f"cannot resume {latest.folder}: the machine is not as it was: {'; '.join(changed)}")
+    return latest
+
+
+def _conclude(folder: Path, *, interrupted: bool, completed: bool) -> int:
+    """Report what there is, name what is not as it should be, and choose the exit status."""
+    results = Results(folder)
+    findings = analyse(results.study, results.runs, ended=results.ended)
+    click.echo(f"report: {write_report(results, findings, folder)}", err=True)
+    show_findings(findings, Console(highlight=False))
+    if interrupted:
+        return INTERRUPTED
+    wrong = _what_is_wrong(results.study, results.runs, findings)
+    for line in wrong:
+        click.echo(f"dyno: {line}", err=True)
+    return NOT_OK if wrong or not completed else DONE
+
+
+def _what_is_wrong(study: Study, runs: Sequence[RunRecord], findings: Findings) -> list[str]:
+    """The cells that missed a block altogether, and where the study is strict those that missed their precision."""
+    done: dict[tuple[int, int], bool] = {}
+    for each in runs:
+        if each.outcome is not Outcome.PARTIAL:
+            slot = (each.slot.cell, each.slot.block)
+            done[slot] = done.get(slot, False) or each.outcome is Outcome.OK
+    lost = Counter(cell for (cell, _), ok in done.items() if not ok)
+    wrong = [f"{study.cells[cell].name}: no ok run in {count} of its blocks" for cell, count in sorted(lost.items())]
+    if study.replicates.strict:
+        wrong += [
+            f"{study.cells[cell.cell].name}: did not reach the precision asked for (strict)"
+            for cell in findings.cells
+            if cell.response == findings.response and not cell.converged
+        ]
+    return wrong
+
+
+@main.command()
+@click.argument("folder", type=click.Path(path_type=Path))
+@click.option("--format", "form", type=click.Choice(["table", "json", "csv"]), default="table", show_default=True)
+@click.option("--response", "chosen", multiple=True, help="Show this response; may be given several times.")
+@_answers_for_errors
+def show(folder: Path, form: str, chosen: tuple[str, ...]) -> int:
+    """Show what a results folder says."""
+    results = Results(folder)
+    findings = analyse(results.study, results.runs, ended=results.ended)
+    known = list(dict.fromkeys(cell.response for cell in findings.cells))
+    for name in chosen:
+        if name not in known:
+            raise UserError(f"--response {name}: not measured here; there are {', '.join(known)}")
+    if form == "json":
+        click.echo(to_json(findings))
+    elif form == "csv":
+        click.echo(to_csv(findings), nl=False)
+    else:
+        show_findings(findings, Console(highlight=False), chosen or None)
+    return DONE
+
+
+@main.command()
+@click.argument("folder", type=click.Path(path_type=Path))
+@click.option("--out", type=click.Path(path_type=Path, file_okay=False), help="Where to write; default: the folder itself.")
+@_answers_for_errors
+def report(folder: Path, out: Path | None) -> int:
+    """Write a results folder's report: one HTML page, and each figure as SVG, PNG and CSV."""
+    results = Results(folder)
+    findings = analyse(results.study, results.runs, ended=results.ended)
+    click.echo(write_report(results, findings, out or folder))
+    return DONE
+
+
+@main.command()
+@click.argument("first", type=click.Path(path_type=Path))
+@click.argument("second", type=click.Path(path_type=Path))
+@click.option("--format", "form", type=click.Choice(["table", "json"]), default="table", show_default=True)
+@_answers_for_errors
+def compare(first: Path, second: Path, form: str) -> int:
+    """Set two results folders side by side, cell by cell."""
+    a, b = Results(first), Results(second)
+    found = compare_folders(a.study, a.runs, b.study, b.runs)
+    if form == "json":
+        click.echo(json.dumps([each.model_dump(mode="json") for each in found], indent=1))
+    else:
+        show_folders(found, Console(highlight=False))
+    return DONE
+
+
+@main.command()
+@click.option("--results", type=click.Path(path_type=Path, file_okay=False), default=_RESULTS, show_default=True)
+@_answers_for_errors
+def doctor(results: Path) -> int:
+    """Say what this machine can and cannot do, and how to get the rest."""
+
+    checks = examine(results)
+    for each in checks:
+        mark = "ok  " if each.holds else ("MISSING" if each.needed else "no  ")
+        click.echo(f"{mark} {each.name}: {each.found}" + ("" if each.holds else f" - {each.remedy}"))
+    return DONE if all(each.holds for each in checks if each.needed) else NOT_OK
+
+
+@main.command()
+@_answers_for_errors
+def clean() -> int:
+    """Undo everything that ended sessions left: processes, folders, settings."""
+    cleaned = undo.clean()
+    for each in cleaned:
+        for change in each.undone:
+            click.echo(f"undone: {change}")
+        for change in each.stuck:
+            click.echo(f"dyno: could not undo {change}", err=True)
+    if not cleaned:
+        click.echo("nothing was left")
+    return NOT_OK if any(each.stuck for each in cleaned) else DONE
+
+
+def _undo_leftovers() -> None:
+    for each in undo.clean():
+        for change in each.stuck:
+            click.echo(f"dyno: an ended session left what cannot be undone: {change}; see `dyno clean`", err=True)
+
+
+def _load(rooms: Rooms, file: Path, scale: str, overrides: tuple[str, ...]) -> Study:
+
+    study = load(file, rooms.kinds(), scale=scale, overrides=overrides)
+    rooms.refuse_mismatches(study)
+    return study

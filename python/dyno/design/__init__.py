@@ -1,0 +1,5 @@
+"""Which run comes next, or that a study is done and why. Pure: no processes, no files, no clock."""
+
+from dyno.design.plan import Design, Forecast, State, Stop, block_order, forecast
+
+__all__ = ["Design", "Forecast", "State", "Stop", "block_order", "forecast"]

@@ -1,0 +1,155 @@
+"""What this machine can and cannot do for dyno, and how to get the rest."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from dyno.hosts import files, pagecache, undo
+from dyno.hosts.local import core_binary
+from dyno.model.base import UserError
+from dyno.model.units import format_size
+
+_LEAST_FREE = 2 * 1024**3
+
+
+@dataclass(frozen=True)
+class Check:
+    """One thing looked at. `needed` ones must hold for dyno to work at all; the others each open a possibility."""
+
+    name: str
+    holds: bool
+    found: str
+    needed: bool = False
+    remedy: str = ""
+
+
+def examine(folder: Path) -> list[Check]:
+    """Look at this machine; `folder` is where results and data would go. Leaves nothing behind."""
+    return [
+        _guarded(name, check, folder)
+        for name, check in (
+            ("Python", _python),
+            ("dyno-core", _core),
+            ("undo journal", _journal),
+            ("results folder", _results),
+            ("free disk", _disk),
+            ("page cache", _page_cache),
+            ("reflink", _reflink),
+            ("pressure (PSI)", _pressure),
+            ("quiet machine", _load),
+            ("root", _root),
+            ("hardware counters", _counters),
+            ("instruction counts", _valgrind),
+        )
+    ]
+
+
+def _guarded(name: str, check: Callable[[str, Path], Check], folder: Path) -> Check:
+    try:
+        return check(name, folder)
+    except OSError as error:
+        return Check(name, False, str(error))
+
+
+def _python(name: str, _folder: Path) -> Check:
+    version = ".".join(map(str, sys.version_info[:3]))
+    return Check(name, sys.version_info >= (3, 11), version, needed=True, remedy="install Python 3.11 or newer")
+
+
+def _core(name: str, _folder: Path) -> Check:
+    remedy = "install dyno again with Rust's cargo on the PATH: `pip install .`"
+    try:
+        answer = subprocess.run([core_binary(), "--version"], capture_output=True, text=True, timeout=30, check=False)
+    except UserError as error:
+        return Check(name, False, str(error), needed=True, remedy=remedy)
+    said = (answer.stdout or answer.stderr).strip()
+    return Check(name, answer.returncode == 0, said, needed=True, remedy=remedy)
+
+
+def _journal(name: str, _folder: Path) -> Check:
+    remedy = "set DYNO_STATE to a folder that you may write"
+    state = undo.state_folder()
+    try:
+        undo.UndoJournal().close()
+    except OSError as error:
+        return Check(name, False, f"{state}: {error.strerror}", needed=True, remedy=remedy)
+    living = undo.living()
+    return Check(name, True, f"{state}, {living} sessions alive", needed=True)
+
+
+def _results(name: str, folder: Path) -> Check:
+    existing = _existing(folder)
+    holds = os.access(existing, os.W_OK)
+    return Check(name, holds, str(folder), needed=True, remedy=f"choose another with --results: {existing} is not writable")
+
+
+def _disk(name: str, folder: Path) -> Check:
+    free = shutil.disk_usage(_existing(folder)).free
+    return Check(name, free >= _LEAST_FREE, format_size(free), remedy="free some disk, or choose another folder")
+
+
+def _page_cache(name: str, folder: Path) -> Check:
+    remedy = "`caches: cold` needs a real file system (not tmpfs) under the data"
+    with tempfile.TemporaryDirectory(prefix="dyno-doctor-", dir=_existing(folder)) as scratch:
+        path = Path(scratch, "page")
+        path.write_bytes(b"x" * 65536)
+        pagecache.evict(path)
+        left = pagecache.resident_bytes(path)
+    return Check(name, left == 0, "files can be dropped from it and seen in it" if left == 0 else "not dropped", remedy=remedy)
+
+
+def _reflink(name: str, folder: Path) -> Check:
+    remedy = "`restore: reflink` needs xfs or btrfs under the data; `restore: copy` works everywhere"
+    with tempfile.TemporaryDirectory(prefix="dyno-doctor-", dir=_existing(folder)) as scratch:
+        source = Path(scratch, "source")
+        source.mkdir()
+        (source / "file").write_bytes(b"x" * 65536)
+        try:
+            files.copy_tree(source, Path(scratch, "target"), reflink=True, deadline=time.monotonic() + 10)
+        except OSError:
+            return Check(name, False, "this file system cannot", remedy=remedy)
+    return Check(name, True, "this file system can")
+
+
+def _pressure(name: str, _folder: Path) -> Check:
+    holds = Path("/proc/pressure/cpu").exists()
+    return Check(name, holds, "visible" if holds else "not visible", remedy="boot the kernel with psi=1 (Linux 4.20 or newer)")
+
+
+def _load(name: str, _folder: Path) -> Check:
+    load, cpus = os.getloadavg()[0], os.cpu_count() or 1
+    found = f"load {load:.2f} on {cpus} CPUs"
+    return Check(name, load < 0.3 * cpus, found, remedy="end what else is running, or intervals will be wide")
+
+
+def _root(name: str, _folder: Path) -> Check:
+    holds = os.geteuid() == 0
+    return Check(name, holds, "yes" if holds else "no", remedy="not needed for embedded systems; run as root for kernel settings")
+
+
+def _counters(name: str, _folder: Path) -> Check:
+    remedy = "a machine (or hypervisor) that lets cycles and instructions be counted, and Debian's linux-perf"
+    perf = shutil.which("perf")
+    if perf is None:
+        return Check(name, False, "perf is not installed", remedy=remedy)
+    argv = [perf, "stat", "-x,", "-e", "instructions:u", "true"]
+    answer = subprocess.run(argv, capture_output=True, text=True, timeout=30, check=False)
+    holds = answer.returncode == 0 and "not supported" not in answer.stderr and "not counted" not in answer.stderr
+    return Check(name, holds, "visible" if holds else "not visible on this machine", remedy=remedy)
+
+
+def _valgrind(name: str, _folder: Path) -> Check:
+    found = shutil.which("valgrind")
+    return Check(name, found is not None, found or "valgrind is not installed", remedy="install Debian's valgrind")
+
+
+def _existing(folder: Path) -> Path:
+    return next(parent for parent in (folder.absolute(), *folder.absolute().parents) if parent.exists())

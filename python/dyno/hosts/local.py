@@ -1,0 +1,106 @@
+"""This machine as a host: commands, files, the page cache."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import sysconfig
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from dyno.hosts import files, pagecache
+from dyno.hosts.process import Process
+from dyno.hosts.undo import TOKEN_VARIABLE, Change, UndoJournal
+from dyno.model.base import RunError, UserError
+
+
+def core_binary() -> str:
+    """Where the `dyno-core` of this very installation is. Not by PATH, where another one may stand.
+
+    Raises UserError where it is missing.
+    """
+    found = Path(sysconfig.get_path("scripts")) / "dyno-core"
+    if not found.is_file():
+        raise UserError(f"{found} is missing: install dyno again (`pip install .` builds it; it needs Rust's cargo)")
+    return str(found)
+
+
+class LocalHost:
+    """Commands run here as the present user. Every process and folder is in the undo journal before it exists."""
+
+    name = "local"
+
+    def __init__(self, undo: UndoJournal) -> None:
+        self._undo = undo
+        self._environment = {**os.environ, TOKEN_VARIABLE: undo.token}
+        self._folders: dict[Path, Change] = {}
+
+    def start(self, argv: Sequence[str], *, log: Path, lines: bool = False, folder: Path | None = None) -> Process:
+        """Start a process whose output goes to `log`.stdout and `log`.stderr. Raises RunError."""
+        log.parent.mkdir(parents=True, exist_ok=True)
+        return Process(argv, log=log, environment=self._environment, lines=lines, folder=folder)
+
+    def run(self, argv: Sequence[str], *, limit: float, log: Path) -> str:
+        """The standard output of a command that must end with status 0 within `limit` seconds. Raises RunError."""
+        process = self.start(argv, log=log)
+        status = process.wait(limit)
+        if status is None:
+            process.kill()
+            raise RunError(f"`{' '.join(argv)}` did not end within {limit:g} s")
+        process.stop()
+        if status != 0:
+            raise RunError(f"`{' '.join(argv)}` ended with status {status}: {process.complaint() or 'it said nothing'}")
+        return log.with_name(f"{log.name}.stdout").read_text(errors="replace")
+
+    def temporary_folder(self, path: Path) -> Path:
+        """Make a folder that goes again with the session, whatever ends it. It must not exist yet."""
+        self._folders[path] = self._undo.will(Change("remove-tree", {"path": str(path.absolute())}))
+        path.mkdir(parents=True)
+        return path
+
+    def remove_temporary_folder(self, path: Path) -> None:
+        """Remove a folder made by `temporary_folder`, now. Raises UndoError."""
+        self._undo.undo(self._folders.pop(path))
+
+    def copy_tree(self, source: Path, target: Path, *, reflink: bool, limit: float) -> None:
+        """Copy a folder, synced to the device. `target` must not exist. Raises RunError, also past `limit` seconds."""
+        deadline = time.monotonic() + limit
+        try:
+            files.copy_tree(source, target, reflink=reflink, deadline=deadline)
+        except (OSError, TimeoutError) as error:
+            with contextlib.suppress(OSError):
+                shutil.rmtree(target)
+            raise RunError(f"cannot copy {source.name} to {target.name}: {error}") from error
+
+    def remove_tree(self, path: Path) -> None:
+        """Remove a folder within a temporary folder; nothing happens where there is none. Raises RunError."""
+        if not any(path.is_relative_to(folder) for folder in self._folders):
+            raise RunError(f"refusing to remove {path}: it is not in a folder that this session made")
+        try:
+            shutil.rmtree(path)
+        except FileNotFoundError:
+            return
+        except OSError as error:
+            raise RunError(f"cannot remove {path}: {error}") from error
+
+    def free_disk(self, path: Path) -> int:
+        """Bytes that this user may still write on the file system of `path`."""
+        status = os.statvfs(path)
+        return status.f_bavail * status.f_frsize
+
+    def evict(self, paths: Sequence[Path]) -> None:
+        """Write the files back and drop them from page cache; needs no root. Raises RunError."""
+        for path in paths:
+            try:
+                pagecache.evict(path)
+            except OSError as error:
+                raise RunError(f"cannot drop {path.name} from page cache: {error}") from error
+
+    def resident_bytes(self, paths: Sequence[Path]) -> int:
+        """How much of the files is in page cache now, in bytes. Raises RunError."""
+        try:
+            return sum(pagecache.resident_bytes(path) for path in paths)
+        except OSError as error:
+            raise RunError(f"cannot read page-cache residency: {error}") from error

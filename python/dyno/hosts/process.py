@@ -1,0 +1,110 @@
+"""A process that dyno started: its output goes to files, its end is noticed at once, and it can be stopped for sure."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import select
+import signal
+import subprocess
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from dyno.model.base import RunError
+
+_GRACE_S = 5.0
+
+
+class Process:
+    """A child in a session of its own, so that Ctrl-C reaches dyno alone and dyno decides what happens to it.
+
+    Its standard input is a pipe held by dyno: it reads end-of-file when dyno dies, however dyno dies. With
+    `lines=True` its standard output is read by `wait`, else it goes to the log.
+    """
+
+    def __init__(
+        self, argv: Sequence[str], *, log: Path, environment: Mapping[str, str], lines: bool = False, folder: Path | None
+    ) -> None:
+        self.argv = tuple(argv)
+        self._log = log
+        name = Path(argv[0]).name
+        with open(log.with_name(f"{log.name}.stderr"), "ab") as err, open(log.with_name(f"{log.name}.stdout"), "ab") as out:
+            try:
+                self._popen = subprocess.Popen(
+                    self.argv,
+                    stdin=subprocess.PIPE,
+                    stdout=subprocess.PIPE if lines else out,
+                    stderr=err,
+                    env=dict(environment),
+                    cwd=folder,
+                    start_new_session=True,
+                )
+            except OSError as error:
+                raise RunError(f"cannot start {name}: {error.strerror or error} ({argv[0]})") from error
+        self.pid = self._popen.pid
+        self._pidfd = os.pidfd_open(self.pid)
+        self._pending = b""
+        self._output_ended = False
+
+    def tell(self, line: str) -> None:
+        """Write a line to its standard input; a process that is gone does not hear it."""
+        assert self._popen.stdin is not None
+        with contextlib.suppress(BrokenPipeError):
+            self._popen.stdin.write(line.encode() + b"\n")
+            self._popen.stdin.flush()
+
+    def wait(self, timeout: float) -> int | None:
+        """Its exit status as soon as it ends, or None after `timeout` seconds. Negative: the signal that ended it."""
+        if self._popen.returncode is not None:
+            return self._popen.returncode
+        readable, _, _ = select.select([self._pidfd], [], [], max(timeout, 0))
+        if not readable:
+            return None
+        return self._reap()
+
+    def lines(self, timeout: float) -> list[str]:
+        """The whole lines that its standard output gave, as soon as there is something or it ended, at most `timeout`."""
+        assert self._popen.stdout is not None
+        sources = [self._pidfd] if self._output_ended else [self._popen.stdout.fileno(), self._pidfd]
+        readable, _, _ = select.select(sources, [], [], max(timeout, 0))
+        if self._output_ended or self._popen.stdout.fileno() not in readable:
+            return []
+        chunk = os.read(self._popen.stdout.fileno(), 65536)
+        self._output_ended = not chunk
+        *whole, self._pending = (self._pending + chunk).split(b"\n")
+        return [line.decode(errors="replace") for line in whole]
+
+    def stop(self, grace: float = _GRACE_S) -> int:
+        """Ask it to end, insist after `grace` seconds; returns its exit status."""
+        if self._popen.returncode is None:
+            self._signal(signal.SIGTERM)
+            if self.wait(grace) is None:
+                self.kill()
+        return self._reap()
+
+    def kill(self) -> None:
+        """End it and its children at once."""
+        if self._popen.returncode is None:
+            self._signal(signal.SIGKILL)
+        self._reap()
+
+    def complaint(self) -> str:
+        """The last line that it wrote to its standard error, for a message; empty where there is none."""
+        text = self._log.with_name(f"{self._log.name}.stderr").read_text(errors="replace").strip()
+        return text.splitlines()[-1] if text else ""
+
+    def _signal(self, number: int) -> None:
+        # The group has the child's own id, since the child leads a session of its own.
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self.pid, number)
+
+    def _reap(self) -> int:
+        status = self._popen.wait()
+        for stream in (self._popen.stdin, self._popen.stdout):
+            if stream is not None and not stream.closed:
+                with contextlib.suppress(BrokenPipeError):
+                    stream.close()
+        if self._pidfd >= 0:
+            os.close(self._pidfd)
+            self._pidfd = -1
+        return status

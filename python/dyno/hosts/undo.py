@@ -1,0 +1,246 @@
+"""The durable undo journal: every change to the machine is written here before it is made.
+
+One file a session, locked by its owner for as long as that lives. Whoever finds a file that nobody holds (the owner
+ended, was killed, or the machine lost power) undoes what it lists, newest first. A last line that is torn is a change
+that was not yet made, since the line is synced before the change.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import secrets
+import shutil
+import signal
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+TOKEN_VARIABLE = "DYNO_SESSION"
+"""Every process that a session starts carries the session's token under this name in its environment."""
+
+_KILL_LIMIT_S = 10.0
+
+
+class UndoError(Exception):
+    """A change could not be undone; the journal keeps it for the next attempt."""
+
+
+@dataclass(frozen=True)
+class Change:
+    """A change to the machine. `kind` names what undoes it, `what` is what that needs to know."""
+
+    kind: str
+    what: dict[str, Any]
+
+    def __str__(self) -> str:
+        return f"{self.kind} {' '.join(str(value) for value in self.what.values())}"
+
+
+def state_folder() -> Path:
+    """Where this user's journals are kept: `$DYNO_STATE`, else `dyno` in the XDG state folder."""
+    if given := os.environ.get("DYNO_STATE"):
+        return Path(given)
+    return Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state") / "dyno"
+
+
+class UndoJournal:
+    """The journal of this session. A context manager: what is left at the end is undone.
+
+    Raises OSError where the state folder cannot be written.
+    """
+
+    def __init__(self, state: Path | None = None) -> None:
+        folder = (state or state_folder()) / "undo"
+        folder.mkdir(parents=True, exist_ok=True)
+        self._lock, self.token = _create_locked(folder)
+        self._path = folder / f"{self.token}.jsonl"
+        self._changes: list[Change] = []
+        # One entry, before the first process: it covers them all, also one started just before a kill -9.
+        self.will(Change("processes", {"token": self.token}))
+
+    def will(self, change: Change) -> Change:
+        """Write down a change that is about to be made; returns when it is on disk."""
+        line = json.dumps({"kind": change.kind, "what": change.what}) + "\n"
+        os.write(self._lock, line.encode())
+        os.fsync(self._lock)
+        self._changes.append(change)
+        return change
+
+    def undo(self, change: Change) -> None:
+        """Undo one change now. Raises UndoError; the change then stays in the journal."""
+        _undo(change)
+        self._changes.remove(change)
+        line = json.dumps({"kind": "undone", "what": {"kind": change.kind, "what": change.what}}) + "\n"
+        os.write(self._lock, line.encode())
+
+    def __enter__(self) -> UndoJournal:
+        return self
+
+    def __exit__(self, *_exc: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Undo all that is left, newest first, and give the journal up. Raises UndoError naming what stays."""
+        stuck = _undo_all(self._changes)
+        if not stuck:
+            self._path.unlink(missing_ok=True)
+        os.close(self._lock)
+        if stuck:
+            raise UndoError("; ".join(stuck))
+
+
+@dataclass(frozen=True)
+class Cleaned:
+    """What became of one abandoned journal."""
+
+    token: str
+    undone: tuple[str, ...]
+    stuck: tuple[str, ...]
+
+
+def clean(state: Path | None = None) -> list[Cleaned]:
+    """Undo what ended sessions left. Journals whose session still lives are not touched."""
+    folder = (state or state_folder()) / "undo"
+    return [cleaned for path in sorted(folder.glob("*.jsonl")) if (cleaned := _clean_one(path)) is not None]
+
+
+def living(state: Path | None = None) -> int:
+    """How many sessions are alive now."""
+    folder = (state or state_folder()) / "undo"
+    count = 0
+    for path in folder.glob("*.jsonl"):
+        lock = _try_lock(path)
+        if lock is None:
+            count += 1
+        else:
+            os.close(lock)
+    return count
+
+
+def _create_locked(folder: Path) -> tuple[int, str]:
+    while True:
+        token = secrets.token_hex(8)
+        path = folder / f"{token}.jsonl"
+        lock = os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_APPEND | os.O_CLOEXEC, 0o600)
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        # A cleaner may have taken the file for an abandoned one between its creation and the lock.
+        if path.exists() and os.fstat(lock).st_nlink:
+            _sync_folder(folder)
+            return lock, token
+        os.close(lock)
+
+
+def _sync_folder(folder: Path) -> None:
+    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def _try_lock(path: Path) -> int | None:
+    try:
+        lock = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return None
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(lock)
+        return None
+    return lock
+
+
+def _clean_one(path: Path) -> Cleaned | None:
+    lock = _try_lock(path)
+    if lock is None:
+        return None
+    try:
+        changes = _remaining(path)
+        found = list(changes)
+        stuck = _undo_all(changes)  # takes out what it undid
+        if not stuck:
+            path.unlink(missing_ok=True)
+        return Cleaned(path.stem, tuple(str(change) for change in found if change not in changes), tuple(stuck))
+    finally:
+        os.close(lock)
+
+
+def _remaining(path: Path) -> list[Change]:
+    changes: list[Change] = []
+    for line in path.read_text(errors="replace").splitlines():
+        try:
+            entry = json.loads(line)
+        except ValueError:
+            continue  # torn: the change was not made
+        if entry["kind"] == "undone":
+            done = Change(**entry["what"])
+            if done in changes:
+                changes.remove(done)
+        else:
+            changes.append(Change(**entry))
+    return changes
+
+
+def _undo_all(changes: list[Change]) -> list[str]:
+    stuck = []
+    for change in reversed(list(changes)):
+        try:
+            _undo(change)
+            changes.remove(change)
+        except UndoError as error:
+            stuck.append(f"{change}: {error}")
+    return stuck
+
+
+def _undo(change: Change) -> None:
+    undoer = _UNDOERS.get(change.kind)
+    if undoer is None:
+        raise UndoError(f"this dyno does not know how to undo {change.kind!r}; there are {', '.join(_UNDOERS)}")
+    undoer(**change.what)
+
+
+def _end_processes(token: str) -> None:
+    """End every process that carries the token, by its id."""
+    deadline = time.monotonic() + _KILL_LIMIT_S
+    while pids := list(_processes_with(token)):
+        for pid in pids:
+            try:
+                os.kill(pid, signal.SIGKILL)
+            except ProcessLookupError:
+                continue
+            except PermissionError as error:
+                raise UndoError(f"process {pid} may not be ended: {error}") from error
+        if time.monotonic() > deadline:
+            raise UndoError(f"processes {pids} do not end")
+        time.sleep(0.01)
+
+
+def _processes_with(token: str) -> Iterator[int]:
+    wanted = f"{TOKEN_VARIABLE}={token}".encode()
+    for entry in os.scandir("/proc"):
+        if not entry.name.isdigit() or int(entry.name) == os.getpid():
+            continue
+        try:
+            environment = Path(entry.path, "environ").read_bytes()
+            state = Path(entry.path, "stat").read_text(errors="replace").rpartition(")")[2].split()[0]
+        except OSError:
+            continue  # ended meanwhile, or another user's
+        if state not in "ZX" and wanted in environment.split(b"\0"):
+            yield int(entry.name)
+
+
+def _remove_tree(path: str) -> None:
+    try:
+        shutil.rmtree(path)
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        raise UndoError(str(error)) from error
+
+
+_UNDOERS: dict[str, Callable[..., None]] = {"processes": _end_processes, "remove-tree": _remove_tree}

@@ -1,0 +1,74 @@
+"""Loaded data sets: each distinct one is loaded once (or once a block) and kept as a snapshot."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from dyno.hosts import LocalHost
+from dyno.lab.disk import DiskGuard
+from dyno.lab.runner import WatchedRunner
+from dyno.model.base import RunError
+from dyno.model.study import Limits
+from dyno.systems.base import System
+from dyno.workloads.base import Workload
+
+
+class DataSets:
+    """Snapshots under one folder, by what shapes the data."""
+
+    def __init__(self, host: LocalHost, folder: Path, *, limits: Limits, guard: DiskGuard, seed: int) -> None:
+        self._host = host
+        self._folder = folder
+        self._limits = limits
+        self._guard = guard
+        self._seed = seed
+        self._known: dict[str, Path] = {}
+        self._count = 0
+
+    def key(self, system: System[Any], workload: Workload[Any], block: int | None) -> str:
+        """What two cells must agree in to share a data set."""
+        parts = [system.kind, system.data_key(), workload.kind, workload.data_key(), block]
+        return json.dumps(parts, sort_keys=True)
+
+    def known(self, key: str) -> Path | None:
+        """The snapshot, where it was made already."""
+        return self._known.get(key)
+
+    def make(
+        self, key: str, system: System[Any], workload: Workload[Any], runner: Callable[[], WatchedRunner]
+    ) -> Path:
+        """Load the data set and keep it. Raises RunError; nothing is kept then."""
+        limits = self._limits
+        # Twice: the live data and the snapshot of them.
+        self._guard.forecast(2 * workload.data_bytes())
+        system.prepare(limits.prepare)
+        system.start(0, limits.start)
+        try:
+            workload.load(runner(), system.ready(limits.ready), self._seed)
+        finally:
+            system.stop(limits.stop)
+        self._count += 1
+        target = self._folder / f"{self._count:04d}"
+        self._guard.forecast(size_of(system.place.data))
+        system.snapshot(target, limits.restore)
+        self._known[key] = target
+        return target
+
+    def forget_all(self) -> None:
+        """Remove every snapshot: the next block loads its own."""
+        for path in self._known.values():
+            self._host.remove_tree(path)
+        self._known.clear()
+
+
+def size_of(folder: Path) -> int:
+    """Bytes that a folder's files take on disk."""
+    if not folder.is_dir():
+        return 0
+    try:
+        return sum(path.stat().st_blocks * 512 for path in folder.rglob("*") if path.is_file())
+    except OSError as error:
+        raise RunError(f"cannot read the size of {folder.name}: {error}") from error

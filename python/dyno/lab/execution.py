@@ -1,0 +1,247 @@
+"""One run, step by step. Whatever happens it ends in a record: ok, or failed, invalid or partial with step and cause."""
+
+from __future__ import annotations
+
+import math
+import time
+import traceback
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from dyno.lab.datasets import DataSets, size_of
+from dyno.lab.disk import DiskFull, DiskGuard
+from dyno.lab.interrupt import Interrupt
+from dyno.lab.runner import WatchedRunner
+from dyno.model.base import InvalidRun, RunError
+from dyno.model.run import Outcome, RunRecord, Slot, Step, StepTime
+from dyno.model.study import Cell, Study
+from dyno.observers.base import Observer
+from dyno.store import Staged
+from dyno.systems.base import System
+from dyno.workloads.base import Measured, Workload
+
+_RESIDENT_AT_MOST = 0.01
+"""Share of the data files that may be in page cache after they were dropped: read-ahead of a neighbour's open may
+bring back a page, a cache that was not dropped brings back most."""
+
+
+class _Interrupted(Exception):
+    """The user asked to end while the run was going on."""
+
+
+@dataclass
+class Execution:
+    """All that one run needs, and what it has found out so far."""
+
+    study: Study
+    cell: Cell
+    slot: Slot
+    run: int
+    system: System[Any]
+    workload: Workload[Any]
+    observers: list[Observer[Any]]
+    data_sets: DataSets
+    guard: DiskGuard
+    interrupt: Interrupt
+    logs: Path
+    new_runner: Callable[[float, Callable[[int], None]], WatchedRunner]
+    versions: dict[str, str]
+    disk_full: bool = False
+    _steps: list[StepTime] = field(default_factory=list)
+    _wrong: Step | None = None
+    _measured: Measured | None = None
+    _samples: pl.DataFrame | None = None
+    _status: dict[str, float] = field(default_factory=dict)
+    _caches: dict[str, Any] = field(default_factory=dict)
+    _runner: WatchedRunner | None = None
+
+    def carry_out(self) -> Staged:
+        """Do it. Raises nothing but what ends dyno itself."""
+        started_ns = time.time_ns()
+        outcome, cause = Outcome.OK, None
+        try:
+            self._measure()
+        except _Interrupted:
+            outcome, cause = Outcome.PARTIAL, "interrupted by the user"
+        except InvalidRun as error:
+            outcome, cause = Outcome.INVALID, _in_words(error)
+        except RunError as error:
+            outcome, cause = Outcome.FAILED, _in_words(error)
+            self.disk_full = isinstance(error, DiskFull)
+        except Exception as error:  # noqa: BLE001 - a defect in one kind must not lose the others' runs
+            outcome, cause = Outcome.FAILED, f"defect in dyno or in a kind: {error!r} (logs/defect.txt)"
+            self.logs.mkdir(parents=True, exist_ok=True)
+            (self.logs / "defect.txt").write_text(traceback.format_exc())
+        if outcome is not Outcome.OK and self.interrupt.requested:
+            outcome, cause = Outcome.PARTIAL, f"interrupted by the user ({cause})"
+        record = self._record(outcome, _one_line(cause), started_ns)
+        measured = self._measured
+        return Staged(
+            record=record,
+            logs=self.logs,
+            intervals=measured.intervals if measured else None,
+            samples=self._samples,
+            histogram_log=measured.histogram_log if measured else None,
+        )
+
+    def _measure(self) -> None:
+        limits = self.study.limits
+        with self._timed(Step.PREPARE):
+            snapshot = self._data_set()
+        with self._timed(Step.RESTORE):
+            self.guard.forecast(size_of(snapshot))
+            self.system.restore(snapshot, limits.restore, reflink=self.study.restore == "reflink")
+        with self._whatever_happens(self._stop):
+            with self._timed(Step.START):
+                self.system.start(self.run, limits.start)
+            with self._timed(Step.READY):
+                endpoint = self.system.ready(limits.ready)
+            with self._timed(Step.CACHES):
+                self._caches = self._attest_caches()
+            with self._timed(Step.OBSERVE), self._whatever_happens(self._stop_observers, only_after_error=True):
+                self._start_observers(endpoint.processes)
+            with self._whatever_happens(self._stop_observers), self._timed(Step.DRIVE):
+                self._runner = self.new_runner(limits.drive, self._on_driver)
+                self._measured = self.workload.drive(self._runner, endpoint, self._seed())
+            with self._timed(Step.STATUS):
+                self._status = self.system.status()
+            with self._timed(Step.CHECK):
+                self._check(self._measured)
+        with self._timed(Step.CHECK):
+            self.system.check(limits.stop)
+            self.guard.grew(size_of(self.system.place.data) - size_of(snapshot))
+
+    def _data_set(self) -> Path:
+        block = self.slot.block if self.study.prepare == "per-block" else None
+        key = self.data_sets.key(self.system, self.workload, block)
+        known = self.data_sets.known(key)
+        if known is not None:
+            return known
+        # Loading counts as prepare time of this run, and not against the time that driving may take.
+        return self.data_sets.make(
+            key, self.system, self.workload, lambda: self.new_runner(self.study.limits.prepare, lambda _pid: None)
+        )
+
+    def _attest_caches(self) -> dict[str, Any]:
+        """Bring the data files' pages to the declared state, and show by evidence that they are in it."""
+        files = self.system.data_files()
+        host = self.system.place.host
+        total = sum(path.stat().st_size for path in files)
+        if self.cell.host.caches == "cold":
+            host.evict(files)
+        resident = host.resident_bytes(files)
+        evidence = {"asked": self.cell.host.caches, "data_bytes": total, "resident_bytes": resident}
+        if self.cell.host.caches == "cold" and resident > _RESIDENT_AT_MOST * total:
+            raise InvalidRun(f"caches are not cold: {resident} of {total} bytes of data are in page cache")
+        return evidence
+
+    def _start_observers(self, processes: dict[str, int]) -> None:
+        for observer in self.observers:
+            observer.start(self.study.limits.start)
+            for subject, pid in processes.items():
+                observer.watch(pid, subject)
+
+    def _stop_observers(self) -> None:
+        with self._timed(Step.OBSERVE):
+            tables = [observer.stop(self.study.limits.stop) for observer in self.observers]
+        self._samples = pl.concat(tables) if tables else None
+
+    def _stop(self) -> None:
+        with self._timed(Step.STOP):
+            self.system.stop(self.study.limits.stop)
+
+    def _on_driver(self, pid: int) -> None:
+        for observer in self.observers:
+            observer.watch(pid, "driver")
+
+    def _check(self, measured: Measured) -> None:
+        """Whether what ran is what was asked."""
+        if not measured.complete:
+            if self.interrupt.requested:
+                raise _Interrupted
+            raise RunError("the driver was cut short by a signal that dyno did not send")
+        for name, asked in self.system.asked().items():
+            effective = measured.settings.get(name, "not reported")
+            if effective != asked:
+                raise InvalidRun(f"{name} is {effective}, the study asks for {asked}: the setting was not effective")
+        for name, value in measured.responses.items():
+            if not math.isfinite(value):
+                raise InvalidRun(f"the driver reported {value} as {name}")
+        wanted = self.study.replicates.of
+        if wanted not in measured.responses:
+            there = ", ".join(sorted(measured.responses))
+            raise InvalidRun(f"the driver gave no {wanted!r} (replicates.of); it gave {there}")
+
+    def _seed(self) -> int:
+        # One seed a block: the cells of a block are asked the same questions, which takes that noise out of ratios.
+        return (self.study.seed * 1_000_003 + self.slot.block) % 2**64
+
+    @contextmanager
+    def _timed(self, step: Step) -> Iterator[None]:
+        begun = time.monotonic()
+        try:
+            if self.interrupt.requested and step not in (Step.STOP, Step.OBSERVE):
+                raise _Interrupted
+            yield
+        except BaseException:
+            # The first step that went wrong is the one to blame; those that clean up after it come later.
+            self._wrong = self._wrong or step
+            raise
+        finally:
+            self._steps.append(StepTime(step=step, seconds=time.monotonic() - begun))
+
+    @contextmanager
+    def _whatever_happens(self, undo: Callable[[], None], *, only_after_error: bool = False) -> Iterator[None]:
+        try:
+            yield
+        except BaseException as error:
+            try:
+                undo()
+            except RunError as second:
+                error.add_note(f"and then: {second}")
+            raise
+        if not only_after_error:
+            undo()
+
+    def _record(self, outcome: Outcome, cause: str | None, started_ns: int) -> RunRecord:
+        measured = self._measured
+        return RunRecord(
+            run=self.run,
+            slot=self.slot,
+            levels=self.cell.levels,
+            outcome=outcome,
+            step=None if outcome is Outcome.OK else self._wrong,
+            cause=cause,
+            started_ns=started_ns,
+            ended_ns=time.time_ns(),
+            measured_from_ns=measured.measured_from_ns if measured else None,
+            measured_to_ns=measured.measured_to_ns if measured else None,
+            steps=tuple(self._steps),
+            driver_s=self._runner.seconds if self._runner else 0.0,
+            responses=_finite(measured.responses) if measured else {},
+            errors=measured.errors if measured else {},
+            settings=measured.settings if measured else {},
+            status={**(measured.status if measured else {}), **self._status},
+            caches=self._caches,
+            commands=tuple(self._runner.commands) if self._runner else (),
+            versions={**self.versions, **(measured.versions if measured else {})},
+            driver=measured.job if measured else {},
+            loop=measured.loop if measured else None,
+        )
+
+
+def _finite(responses: dict[str, float]) -> dict[str, float]:
+    return {name: value for name, value in responses.items() if math.isfinite(value)}
+
+
+def _in_words(error: Exception) -> str:
+    return "; ".join([str(error), *getattr(error, "__notes__", ())])
+
+
+def _one_line(cause: str | None) -> str | None:
+    return None if cause is None else " ".join(cause.split())

@@ -1,0 +1,209 @@
+"""The loop: ask the design, carry out the run, commit it, tell the design."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from dyno.design import Design, Stop
+from dyno.hosts import LocalHost
+from dyno.lab.datasets import DataSets
+from dyno.lab.disk import DiskGuard
+from dyno.lab.execution import Execution
+from dyno.lab.interrupt import Interrupt
+from dyno.lab.listener import Listener
+from dyno.lab.rooms import Rooms
+from dyno.lab.runner import WatchedRunner
+from dyno.model.base import RunError, UserError
+from dyno.model.run import Slot
+from dyno.model.study import Cell, Study
+from dyno.model.units import format_size
+from dyno.observers.base import Observer
+from dyno.store import Results, StoreError
+from dyno.systems.base import Place, System
+from dyno.workloads.base import Workload
+
+
+@dataclass(frozen=True)
+class Ending:
+    """How a study ended this time."""
+
+    reason: str
+    interrupted: bool = False
+    completed: bool = False
+
+
+class Lab:
+    """Runs one study into one results folder, beginning after the runs that are there already."""
+
+    def __init__(
+        self,
+        results: Results,
+        host: LocalHost,
+        rooms: Rooms,
+        *,
+        core: str,
+        workspace: Path,
+        interrupt: Interrupt,
+        listener: Listener,
+    ) -> None:
+        """`workspace` is a folder to be made for the data under test; it goes again at the end."""
+        self._results = results
+        self._study: Study = results.study
+        self._host = host
+        self._rooms = rooms
+        self._core = core
+        self._interrupt = interrupt
+        self._listener = listener
+        self._workspace = host.temporary_folder(workspace)
+        # Beside the runs, so that a commit is a rename within one file system wherever the data are.
+        self._staging = host.temporary_folder(results.folder / f".{workspace.name}-staging")
+        keep = max(cell.host.require.free_disk for cell in self._study.cells)
+        self._guard = DiskGuard(host, self._workspace, keep)
+        self._keep = keep
+        (self._workspace / "sets").mkdir()
+        self._data_sets = DataSets(
+            host, self._workspace / "sets", limits=self._study.limits, guard=self._guard, seed=self._study.seed
+        )
+        self._versions: dict[str, dict[str, str]] = {}
+
+    def run(self) -> Ending:
+        """Run until the design says that it is done, the user interrupts, or the disk is full.
+
+        Raises UserError where the study cannot begin, StoreError where results cannot be written.
+        """
+        self._require()
+        design = Design(self._study)
+        number = self._take_up(design)
+        self._provision()
+        block = None
+        while True:
+            slot = design.decide()
+            if isinstance(slot, Stop):
+                return self._end(slot)
+            if self._interrupt.requested:
+                return self._interrupted()
+            if slot.block != block and self._study.prepare == "per-block":
+                self._data_sets.forget_all()
+            block = slot.block
+            number += 1
+            disk_full = self._one(number, slot, design)
+            if disk_full:
+                reason = "stopped: the disk is too full (see failures); free some and go on with `--resume`"
+                self._results.event("stopped", reason=reason)
+                self._listener.ended(reason)
+                return Ending(reason)
+
+    def _require(self) -> None:
+        free = self._host.free_disk(self._workspace)
+        if free < self._keep:
+            raise UserError(
+                f"host.require.free_disk: {format_size(self._keep)} are to stay free, "
+                f"and the file system of {self._workspace.parent} has {format_size(free)}"
+            )
+        self._rooms.refuse_mismatches(self._study)
+
+    def _take_up(self, design: Design) -> int:
+        number = 0
+        for record in self._results.runs:
+            try:
+                design.record(record)
+            except ValueError as error:
+                raise StoreError(f"{self._results.folder}: cannot go on from these runs: {error}") from error
+            number = max(number, record.run)
+        self._results.event("resumed" if number else "started", runs=number)
+        return number
+
+    def _provision(self) -> None:
+        for cell in self._study.cells:
+            if cell.system.kind not in self._versions:
+                try:
+                    system = self._system(cell, self._workspace / "logs")
+                    self._versions[cell.system.kind] = system.provision(self._study.limits.provision)
+                except RunError as error:
+                    raise UserError(f"system {cell.system.kind} cannot be provided: {error}") from error
+
+    def _one(self, number: int, slot: Slot, design: Design) -> bool:
+        """Carry out and commit one run; whether the disk was too full for it."""
+        cell = self._study.cells[slot.cell]
+        self._listener.run_started(number, slot, cell)
+        scratch = self._staging / "run"
+        execution = self._execution(number, slot, cell, scratch)
+        staged = execution.carry_out()
+        begun = time.monotonic()
+        self._results.commit(staged, self._staging)
+        self._host.remove_tree(scratch)
+        record = staged.record
+        self._results.event(
+            "run", run=number, cell=slot.cell, block=slot.block, outcome=record.outcome.value,
+            commit_s=round(time.monotonic() - begun, 6),
+        )
+        design.record(record)
+        self._listener.run_ended(record, design.state(), design.seconds_left())
+        return execution.disk_full
+
+    def _execution(self, number: int, slot: Slot, cell: Cell, scratch: Path) -> Execution:
+        logs = scratch / "logs"
+        return Execution(
+            study=self._study,
+            cell=cell,
+            slot=slot,
+            run=number,
+            system=self._system(cell, logs),
+            workload=self._workload(cell),
+            observers=self._observers(scratch),
+            data_sets=self._data_sets,
+            guard=self._guard,
+            interrupt=self._interrupt,
+            logs=logs,
+            new_runner=self._runners(scratch),
+            versions=self._versions[cell.system.kind],
+        )
+
+    def _runners(self, scratch: Path) -> Callable[[float, Callable[[int], None]], WatchedRunner]:
+        def new(limit: float, on_started: Callable[[int], None]) -> WatchedRunner:
+            folder = scratch / f"drive-{sum(1 for _ in scratch.glob('drive-*')) + 1}"
+            return WatchedRunner(
+                self._host,
+                self._core,
+                folder=folder,
+                logs=scratch / "logs",
+                limit=limit,
+                guard=self._guard,
+                interrupt=self._interrupt,
+                listener=self._listener,
+                on_started=on_started,
+            )
+
+        return new
+
+    def _system(self, cell: Cell, logs: Path) -> System[Any]:
+        kind = self._rooms.systems[cell.system.kind]
+        place = Place(host=self._host, data=self._workspace / "live", logs=logs, core=self._core)
+        return kind(kind.Options.model_validate(cell.system.options), place)
+
+    def _workload(self, cell: Cell) -> Workload[Any]:
+        kind = self._rooms.workloads[cell.workload.kind]
+        return kind(kind.Options.model_validate(cell.workload.options))
+
+    def _observers(self, scratch: Path) -> list[Observer[Any]]:
+        made = []
+        for spec in self._study.observe:
+            kind = self._rooms.observers[spec.kind]
+            options = kind.Options.model_validate(spec.options)
+            made.append(kind(options, self._host, self._core, scratch / f"observe-{spec.kind}", scratch / "logs"))
+        return made
+
+    def _end(self, stop: Stop) -> Ending:
+        self._results.event("ended", reason=stop.reason, converged=stop.converged)
+        self._listener.ended(stop.reason)
+        return Ending(stop.reason, completed=True)
+
+    def _interrupted(self) -> Ending:
+        reason = "interrupted; go on with `--resume`"
+        self._results.event("interrupted")
+        self._listener.ended(reason)
+        return Ending(reason, interrupted=True)

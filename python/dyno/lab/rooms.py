@@ -1,0 +1,52 @@
+"""The kinds that the lab may be asked to operate, by name."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from dyno.model.base import UserError
+from dyno.model.registry import find
+from dyno.model.study import Kinds, Study
+from dyno.observers.base import Observer
+from dyno.systems.base import System
+from dyno.workloads.base import Workload
+
+
+@dataclass(frozen=True)
+class Rooms:
+    """Every system, workload and observer there is, built in or from another package."""
+
+    systems: dict[str, type[System[Any]]]
+    workloads: dict[str, type[Workload[Any]]]
+    observers: dict[str, type[Observer[Any]]]
+
+    @classmethod
+    def open(cls) -> Rooms:
+        """Find them all. Raises UserError where another package's kind cannot be loaded."""
+        return cls(
+            # mypy: a base to look for need not be concrete, https://github.com/python/mypy/issues/4717
+            systems=find("dyno.systems", System),  # type: ignore[type-abstract]
+            workloads=find("dyno.workloads", Workload),  # type: ignore[type-abstract]
+            observers=find("dyno.observers", Observer),  # type: ignore[type-abstract]
+        )
+
+    def refuse_mismatches(self, study: Study) -> None:
+        """Raise UserError where a cell's workload cannot drive its system."""
+        for cell in study.cells:
+            backend = self.systems[cell.system.kind].backend
+            workload = self.workloads[cell.workload.kind]
+            if backend not in workload.backends:
+                can = [name for name, kind in self.systems.items() if kind.backend in workload.backends]
+                raise UserError(
+                    f"{study.study}: workload.kind: {cell.workload.kind} cannot drive system {cell.system.kind} "
+                    f"({cell.name}); it can drive {', '.join(sorted(can))}"
+                )
+
+    def kinds(self) -> Kinds:
+        """Their names and options, for the room that reads study files."""
+        return Kinds(
+            systems={name: kind.Options for name, kind in self.systems.items()},
+            workloads={name: kind.Options for name, kind in self.workloads.items()},
+            observers={name: kind.Options for name, kind in self.observers.items()},
+        )

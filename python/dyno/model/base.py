@@ -1,0 +1,25 @@
+"""What every value of the model has in common, and the one error that a user is shown."""
+
+from __future__ import annotations
+
+from pydantic import BaseModel, ConfigDict
+
+Scalar = str | int | float | bool
+
+
+class Frozen(BaseModel):
+    """A value: immutable, and with no key that was not declared."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=False)
+
+
+class UserError(Exception):
+    """Something the user can put right: shown as one line, exit status 2, no traceback."""
+
+
+class RunError(Exception):
+    """A step of a run went wrong: the run is failed, and the message is its cause, in one line."""
+
+
+class InvalidRun(Exception):
+    """A run was carried out, but it is not what was asked: the message says in what."""

@@ -1,0 +1,45 @@
+"""Finding kinds of systems, workloads and observers: one module each in its room, or an entry point of another package.
+
+A kind is a concrete class with a `kind` name and an `Options` type. No file lists them.
+"""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import pkgutil
+from importlib.metadata import entry_points
+from typing import TypeVar
+
+from dyno.model.base import UserError
+
+T = TypeVar("T")
+
+
+def find(room: str, base: type[T]) -> dict[str, type[T]]:
+    """Every kind in the package `room` (such as `dyno.systems`) and in the entry points of that group, by name.
+
+    Raises UserError where another package's entry point cannot be loaded or takes a name that exists.
+    """
+    kinds: dict[str, type[T]] = {}
+    for module in pkgutil.iter_modules(importlib.import_module(room).__path__, f"{room}."):
+        loaded = importlib.import_module(module.name)
+        for _, found in inspect.getmembers(loaded, inspect.isclass):
+            if found.__module__ == module.name and issubclass(found, base) and not inspect.isabstract(found):
+                kinds[_name(found)] = found
+    for entry in entry_points(group=room):
+        try:
+            found = entry.load()
+        except Exception as error:  # noqa: BLE001 - whatever another package raises is its user's to mend
+            raise UserError(f"entry point {entry.name!r} of {room} ({entry.value}) cannot be loaded: {error}") from error
+        if not (inspect.isclass(found) and issubclass(found, base)):
+            raise UserError(f"entry point {entry.name!r} of {room} ({entry.value}) is not a {base.__name__}")
+        if _name(found) in kinds:
+            raise UserError(f"entry point {entry.name!r} of {room} ({entry.value}) takes the name of {kinds[_name(found)]}")
+        kinds[_name(found)] = found
+    return kinds
+
+
+def _name(kind: type) -> str:
+    name: str = kind.kind  # type: ignore[attr-defined]  # every base of a room declares it
+    return name

@@ -1,0 +1,150 @@
+"""A study as it is run: cells with everything interpolated and every default filled in. `plan.json` is its JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, Field, model_validator
+
+from dyno.model.base import Frozen, Scalar
+from dyno.model.units import PositiveDuration, Share, Size
+
+PLAN_FORMAT = 1
+
+
+class Level(Frozen):
+    """A value that a factor takes. `settings` (dotted study key -> value) is there for a named group of settings."""
+
+    value: Scalar
+    settings: dict[str, Any] | None = None
+
+    @property
+    def name(self) -> str:
+        """The level as it is written in tables, in `${...}` and on axes."""
+        if isinstance(self.value, bool):
+            return "true" if self.value else "false"
+        return str(self.value)
+
+
+class Factor(Frozen):
+    """What is varied."""
+
+    name: str
+    levels: Annotated[tuple[Level, ...], Field(min_length=1)]
+
+    @property
+    def ordered(self) -> bool:
+        """Whether its levels are numbers, so that a line between them means something."""
+        return len(self.levels) > 1 and all(
+            isinstance(level.value, (int, float)) and not isinstance(level.value, bool) and level.settings is None
+            for level in self.levels
+        )
+
+
+class KindSpec(Frozen):
+    """Which kind of system, workload or observer, and its own options as that kind's `Options` wrote them."""
+
+    kind: str
+    options: dict[str, Any] = {}
+
+
+class Require(Frozen):
+    """What the machine must have before anything is started."""
+
+    free_disk: Annotated[Size, Field(description="free space kept on the file system of the data")] = 1024**3
+
+
+class HostSpec(Frozen):
+    """The state of the host in which a cell is measured."""
+
+    caches: Annotated[
+        Literal["warm", "cold"],
+        Field(description="warm: after the workload's warm-up; cold: the data files are dropped from page cache first"),
+    ] = "warm"
+    require: Require = Require()
+
+
+class Replicates(Frozen):
+    """When a cell has been repeated often enough."""
+
+    min: Annotated[int, Field(ge=2, le=10_000, description="blocks before the first look")] = 3
+    max: Annotated[int, Field(ge=2, le=10_000, description="blocks at the most")] = 30
+    budget: Annotated[PositiveDuration | None, Field(description="no new block is begun that would pass this time")] = None
+    precision: Annotated[Share, Field(gt=0, description="half-width of the interval wanted, relative to its centre")] = 0.05
+    confidence: Annotated[Share, Field(ge=0.5, lt=1)] = 0.95
+    of: Annotated[str, Field(description="the response whose interval decides")] = "throughput"
+    precision_of: Annotated[
+        Literal["mean", "ratio"],
+        Field(description="mean: of each cell; ratio: of each comparison between levels of the compared factor"),
+    ] = "mean"
+    strict: Annotated[bool, Field(description="a cell that misses its precision makes the exit status 1")] = False
+    retries: Annotated[int, Field(ge=0, le=10, description="further attempts at a failed run within its block")] = 1
+
+    @model_validator(mode="after")
+    def _min_is_not_above_max(self) -> Replicates:
+        if self.min > self.max:
+            raise ValueError(f"min ({self.min}) is above max ({self.max})")
+        return self
+
+
+class Limits(Frozen):
+    """The longest that each step of a run may take; past it the run has failed in that step."""
+
+    provision: PositiveDuration = 600.0
+    prepare: PositiveDuration = 3600.0
+    restore: PositiveDuration = 600.0
+    start: PositiveDuration = 60.0
+    ready: PositiveDuration = 120.0
+    drive: PositiveDuration = 3600.0
+    stop: PositiveDuration = 60.0
+
+
+class Cell(Frozen):
+    """One combination of levels, with all that follows from it."""
+
+    index: int
+    levels: dict[str, str]
+    host: HostSpec
+    system: KindSpec
+    workload: KindSpec
+    deployment: Annotated[Literal["native"], Field(description="where the system's processes and data live")] = "native"
+
+    @property
+    def name(self) -> str:
+        """`journal=wal threads=4`, or `the only cell` where nothing is varied."""
+        return " ".join(f"{factor}={level}" for factor, level in self.levels.items()) or "the only cell"
+
+
+class Study(Frozen):
+    """A validated study at one scale. Nothing in it refers to the file it came from."""
+
+    format: int = PLAN_FORMAT
+    study: str
+    question: str
+    scale: str
+    factors: tuple[Factor, ...]
+    compare: Annotated[str | None, Field(description="the factor whose levels are compared; None where there is none")]
+    cells: tuple[Cell, ...]
+    replicates: Replicates
+    observe: tuple[KindSpec, ...]
+    limits: Limits
+    order: Literal["randomised", "fixed"]
+    prepare: Literal["once", "per-block"]
+    restore: Literal["copy", "reflink"]
+    seed: int
+    source_sha256: str
+
+    def factor(self, name: str) -> Factor:
+        """The factor of that name. Raises KeyError."""
+        return next(factor for factor in self.factors if factor.name == name)
+
+
+@dataclass(frozen=True)
+class Kinds:
+    """Every kind that a study may name, each with the type of its own options. Filled by the rooms that have them."""
+
+    systems: Mapping[str, type[BaseModel]] = field(default_factory=dict)
+    workloads: Mapping[str, type[BaseModel]] = field(default_factory=dict)
+    observers: Mapping[str, type[BaseModel]] = field(default_factory=dict)

@@ -1,0 +1,1 @@
+"""Observers, one module a kind. See `base.Observer` and CONTRIBUTING."""

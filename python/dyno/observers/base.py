@@ -1,0 +1,50 @@
+"""What every observer can do: watch a host, or processes on it, while a run goes on."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from pathlib import Path
+from typing import ClassVar, Generic, TypeVar
+
+import polars as pl
+
+from dyno.hosts import LocalHost
+from dyno.model.base import Frozen
+
+O = TypeVar("O", bound=Frozen)  # noqa: E741 - the options of one kind
+
+SAMPLE_COLUMNS = {
+    "time_ns": pl.Int64,
+    "host": pl.String,
+    "source": pl.String,
+    "subject": pl.String,
+    "metric": pl.String,
+    "value": pl.Float64,
+}
+"""The columns of `samples.parquet`; names and units of the metrics stand in `schema/metrics.json`."""
+
+
+class Observer(ABC, Generic[O]):
+    """One observer on one host for one run. Raises RunError: a run that was to be observed and was not has failed."""
+
+    kind: ClassVar[str]
+    Options: ClassVar[type[Frozen]]
+
+    def __init__(self, options: O, host: LocalHost, core: str, folder: Path, logs: Path) -> None:
+        self.options = options
+        self.host = host
+        self.core = core
+        self.folder = folder
+        self.logs = logs
+
+    @abstractmethod
+    def start(self, limit: float) -> None:
+        """Begin, and return when the first reading has been taken. `limit` is in seconds."""
+
+    @abstractmethod
+    def watch(self, pid: int, subject: str) -> None:
+        """Watch a process too, from now on, under this subject."""
+
+    @abstractmethod
+    def stop(self, limit: float) -> pl.DataFrame:
+        """End, and give the samples in `SAMPLE_COLUMNS`. May be called once."""

@@ -1,0 +1,71 @@
+"""The machine observer: CPU, memory, disks, context switches and pressure, by `dyno-core watch`."""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+from typing import Annotated
+
+import polars as pl
+from pydantic import Field
+
+from dyno.hosts import LocalHost, Process
+from dyno.model.base import Frozen, RunError
+from dyno.observers.base import SAMPLE_COLUMNS, Observer
+
+
+class MachineOptions(Frozen):
+    """How often it looks."""
+
+    hz: Annotated[float, Field(ge=1, le=10, description="samples a second")] = 1.0
+
+
+class MachineObserver(Observer[MachineOptions]):
+    """One sampler process; the processes to watch are told to it as they appear."""
+
+    kind = "machine"
+    Options = MachineOptions
+
+    def __init__(self, options: MachineOptions, host: LocalHost, core: str, folder: Path, logs: Path) -> None:
+        super().__init__(options, host, core, folder, logs)
+        self._process: Process | None = None
+
+    def start(self, limit: float) -> None:
+        """Start the sampler and wait for its word that the first reading was taken."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        job = self.folder / "watch.json"
+        job.write_text(json.dumps({"format": 1, "hz": self.options.hz, "machine": True}))
+        argv = [self.core, "watch", "--job", str(job), "--out", str(self._samples), "--stop-on-stdin-eof"]
+        self._process = self.host.start(argv, log=self.logs / "watch", lines=True)
+        deadline = time.monotonic() + limit
+        while (left := deadline - time.monotonic()) > 0:
+            for line in self._process.lines(left):
+                if "ready" in line:
+                    return
+            if self._process.wait(0) is not None:
+                raise RunError(f"dyno-core watch ended at once: {self._process.complaint()}")
+        self._process.kill()
+        raise RunError(f"dyno-core watch was not ready within {limit:g} s")
+
+    def watch(self, pid: int, subject: str) -> None:
+        """Tell the sampler."""
+        if self._process is not None:
+            self._process.tell(json.dumps({"add": {"pid": pid, "subject": subject}}))
+
+    def stop(self, limit: float) -> pl.DataFrame:
+        """End the sampler and read what it wrote."""
+        if self._process is None:
+            return pl.DataFrame(schema=SAMPLE_COLUMNS)
+        process, self._process = self._process, None
+        status = process.stop(limit)
+        if status != 0:
+            raise RunError(f"dyno-core watch ended with status {status}: {process.complaint()}")
+        samples = pl.read_csv(
+            self._samples, schema={name: kind for name, kind in SAMPLE_COLUMNS.items() if name != "host"}
+        )
+        return samples.with_columns(pl.lit(self.host.name).alias("host")).select(list(SAMPLE_COLUMNS))
+
+    @property
+    def _samples(self) -> Path:
+        return self.folder / "samples.csv"

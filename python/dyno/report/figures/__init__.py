@@ -1,0 +1,15 @@
+"""Every figure, drawn once: the same SVG stands in the page and in the file beside it.
+
+No estimate is drawn without its interval, units and n stand in the titles, and a level has one colour throughout.
+"""
+
+from __future__ import annotations
+
+from dyno.report.figures.bars import bars
+from dyno.report.figures.forest import forest
+from dyno.report.figures.heat import heat_map
+from dyno.report.figures.lines import lines
+from dyno.report.figures.style import Figure, Palette
+from dyno.report.figures.timeline import timeline
+
+__all__ = ["Figure", "Palette", "bars", "forest", "heat_map", "lines", "timeline"]

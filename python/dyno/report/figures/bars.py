@@ -1,0 +1,96 @@
+"""Every cell as a bar with its interval, and its runs as dots."""
+
+from __future__ import annotations
+
+import altair as alt
+
+from dyno.model import responses
+from dyno.model.findings import CellSummary, Findings
+from dyno.model.study import Study
+from dyno.report.figures.style import (
+    INK,
+    MOST_ROWS,
+    WIDTH,
+    Figure,
+    Palette,
+    Row,
+    capital,
+    deciding_cells,
+    draw,
+    heading,
+    pick,
+    runs_a_cell,
+    varied,
+)
+
+MOST_DOTS = 60  # a cell; more would be a smear
+
+
+def bars(study: Study, findings: Findings, palette: Palette) -> Figure | None:
+    """None where there is no ok run."""
+    every = deciding_cells(findings)
+    cells = [cell for cell in every if cell.mean is not None][:MOST_ROWS]
+    if not cells:
+        return None
+    factors = varied(study)
+    hue = next((factor for factor in factors if factor.name == study.compare), None)
+    groups = [factor for factor in factors if factor is not hue]
+    known = responses.lookup(findings.response)
+    rows: list[Row] = [
+        {
+            "group": pick(cell.levels, groups),
+            "level": cell.levels[hue.name] if hue else "",
+            "mean": cell.mean,
+            "ci_low": cell.ci[0] if cell.ci else None,
+            "ci_high": cell.ci[1] if cell.ci else None,
+            "n": cell.n,
+        }
+        for cell in cells
+    ]
+    step = max(map(_thinning, cells))
+    dots = [
+        {"group": row["group"], "level": row["level"], "value": value}
+        for row, cell in zip(rows, cells, strict=True)
+        for value in cell.values[:: _thinning(cell)]
+    ]
+    names = list(dict.fromkeys(row["group"] for row in rows))
+    x_title = f"{known.title} ({known.unit})"
+    axis = alt.Axis(domain=False, ticks=False, labelPadding=8) if groups else None
+    y = alt.Y("group:N", sort=names, title=None, axis=axis, scale=alt.Scale(paddingInner=0.25))
+    base = alt.Chart(alt.InlineData(values=rows)).encode(y=y)
+    points = alt.Chart(alt.InlineData(values=dots)).encode(y=y)
+    if hue:
+        offset = alt.YOffset("level:N", sort=[level.name for level in hue.levels])
+        base, points = base.encode(yOffset=offset), points.encode(yOffset=offset)
+        colour = alt.Color("level:N", title=hue.name, scale=palette.scale(hue), legend=alt.Legend(orient="top"))
+        filled = base.encode(color=colour)
+        height = alt.Step(20)
+    else:
+        filled = base.encode(color=alt.value("#0072b2"))
+        height = alt.Step(28)
+    chart = alt.layer(
+        filled.mark_bar(opacity=0.55, cornerRadiusEnd=2).encode(
+            x=alt.X("mean:Q", title=x_title, axis=alt.Axis(tickCount=6, labelFlush=False))
+        ),
+        points.mark_circle(size=14, color=INK, opacity=0.35).encode(x="value:Q"),
+        base.mark_rule(strokeWidth=2, color=INK).encode(x=alt.X("ci_low:Q", title=x_title), x2="ci_high:Q"),
+    )
+    title = f"{capital(known.title)} of each cell, and each run"
+    thinned = f"Every {step}th run." if step > 1 else "Each dot is a run."
+    lost = len(every) - len(cells)
+    chart = chart.properties(
+        width=WIDTH,
+        height=height,
+        title=heading(
+            title,
+            f"{known.unit}, {known.better} is better. Mean with its {findings.confidence * 100:.4g}% interval, "
+            f"{runs_a_cell([cell.n for cell in cells])}. {thinned}",
+            f"Not shown: {lost} cells without an ok run or beyond the first {MOST_ROWS}." if lost else "",
+        ),
+    )
+    return draw(chart, "bars", title, rows, ["group", "level", "mean", "ci_low", "ci_high", "n"])
+
+
+def _thinning(cell: CellSummary) -> int:
+    """Show every so manieth run."""
+    return -(-cell.n // MOST_DOTS)

@@ -1,0 +1,106 @@
+"""Comparisons as a forest plot: ratios with intervals about the line at 1."""
+
+from __future__ import annotations
+
+import math
+
+import altair as alt
+
+from dyno.model import responses
+from dyno.model.findings import Comparison, Findings, format_ratio
+from dyno.model.study import Study
+from dyno.report.figures.style import INK, MOST_ROWS, SOFT, Figure, Palette, Row, draw, heading, label
+
+WIDEST = math.log(1000)  # an interval of two runs can span more than any axis; there it is cut, not in its text
+# Round ratios about 1, from the coarsest pair to the finest.
+STEPS = (
+    (0.001, 1000.0), (0.01, 100.0), (0.03, 30.0), (0.1, 10.0), (0.2, 5.0), (0.3, 3.0), (0.5, 2.0), (0.7, 1.5),
+    (0.8, 1.2), (0.9, 1.1), (0.95, 1.05), (0.98, 1.02), (0.99, 1.01), (0.995, 1.005), (0.998, 1.002), (0.999, 1.001),
+)  # fmt: skip
+LABEL_ROOM = 0.09  # of the axis: labels closer than this would touch
+
+
+def forest(study: Study, findings: Findings, palette: Palette) -> Figure | None:
+    """The comparisons of the deciding response; None where none has an interval."""
+    found = [each for each in findings.comparisons if each.response == findings.response and each.ci][:MOST_ROWS]
+    if not found:
+        return None
+    known = responses.lookup(findings.response)
+    compared = study.factor(found[0].factor)
+    names = list(dict.fromkeys(_name(each) for each in found))
+    rows = [_row(each) for each in found]
+    low = min(0.0, *(row["low"] for row in rows))
+    high = max(0.0, *(row["high"] for row in rows))
+    margin = max(0.06 * (high - low), 1e-4)
+    low, high = low - margin, high + margin
+    x = alt.X(
+        "at:Q",
+        title=f"ratio of {known.title} (log scale)",
+        scale=alt.Scale(type="log", domain=[math.exp(low), math.exp(high)], nice=False),
+        axis=alt.Axis(values=_ticks(low, high), format="~g", domain=False),
+    )
+    y = alt.Y(
+        "name:N", sort=names, title=None, axis=alt.Axis(domain=False, ticks=False, labelPadding=8, labelLimit=360)
+    )
+    base = alt.Chart(alt.InlineData(values=rows)).encode(y=y)
+    colour = alt.Color("b:N", scale=palette.scale(compared), legend=None)
+    chart = alt.layer(
+        alt.Chart(alt.InlineData(values=[{"at": 1}])).mark_rule(color=SOFT, strokeDash=[4, 3]).encode(x=x),
+        base.mark_rule(strokeWidth=2.5).encode(x=alt.X("from:Q"), x2="to:Q", color=colour),
+        base.mark_point(size=70, filled=True, opacity=1).encode(x=x, color=colour),
+        base.mark_text(align="left", fontSize=12, color=INK).encode(x=alt.value(470), text="text:N"),
+    ).properties(
+        width=455,
+        height=alt.Step(26),
+        title=heading(
+            _title(compared.name),
+            f"Ratio of {known.title} with its {findings.confidence * 100:.4g}% interval; {known.better} is better. "
+            "An interval that leaves out 1 is a difference.",
+        ),
+    )
+    columns = ["name", "a", "b", "ratio", "ci_low", "ci_high", "n"]
+    return draw(chart, "forest", _title(compared.name), rows, columns)
+
+
+def _title(factor: str) -> str:
+    return f"Comparisons between levels of {factor}"
+
+
+def _name(found: Comparison) -> str:
+    pair = f"{found.b} / {found.a}"
+    return f"{label(found.within)}: {pair}" if found.within else pair
+
+
+def _row(found: Comparison) -> Row:
+    assert found.ci is not None
+    assert found.ratio is not None
+    low, at, high = (_cut(value) for value in (found.ci[0], found.ratio, found.ci[1]))
+    return {
+        "name": _name(found),
+        "a": found.a,
+        "b": found.b,
+        "ratio": found.ratio,
+        "ci_low": found.ci[0],
+        "ci_high": found.ci[1],
+        "n": found.n,
+        "low": low,
+        "high": high,
+        "at": math.exp(at),
+        "from": math.exp(low),
+        "to": math.exp(high),
+        "text": f"{format_ratio(found.ratio, found.ci)}  n = {found.n}",
+    }
+
+
+def _cut(ratio: float) -> float:
+    return max(-WIDEST, min(WIDEST, math.log(ratio) if ratio > 0 else -WIDEST))
+
+
+def _ticks(low: float, high: float) -> list[float]:
+    """1 and the round ratios about it, coarse before fine, as far as there is room for their labels."""
+    kept = [1.0]
+    for tick in (tick for pair in STEPS for tick in pair):
+        inside = low <= math.log(tick) <= high
+        if inside and all(abs(math.log(tick / other)) > LABEL_ROOM * (high - low) for other in kept):
+            kept.append(tick)
+    return sorted(kept)

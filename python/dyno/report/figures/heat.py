@@ -1,0 +1,116 @@
+"""The cells as a map: one ordered factor across, the combinations of the others down."""
+
+from __future__ import annotations
+
+import altair as alt
+
+from dyno.model import responses
+from dyno.model.findings import CellSummary, Findings, format_quantity
+from dyno.model.study import Factor, Study
+from dyno.report.figures.style import (
+    MOST_ROWS,
+    ON_DARK,
+    ON_LIGHT,
+    SOFT,
+    Figure,
+    Row,
+    capital,
+    combinations,
+    deciding_cells,
+    draw,
+    heading,
+    pick,
+    runs_a_cell,
+    varied,
+)
+
+BLUES = ("#e8f1fa", "#9cc4e4", "#3f8fc5", "#0a4f8a")  # light to dark, so it reads without colour as well
+NO_RUN = "#b9bfc7"
+
+
+def heat_map(study: Study, findings: Findings) -> Figure | None:
+    """Means with their half-widths; None where fewer than two factors are varied."""
+    factors = varied(study)
+    cells = deciding_cells(findings)
+    if len(factors) < 2 or not any(cell.n for cell in cells):
+        return None
+    across = _across(factors, study.compare)
+    down = [factor for factor in factors if factor is not across]
+    row_names = [pick(levels, down) for levels in combinations(down)][:MOST_ROWS]
+    known = responses.lookup(findings.response)
+    rows = [_row(cell, across, down, cells) for cell in cells if pick(cell.levels, down) in row_names]
+    base = alt.Chart(alt.InlineData(values=rows)).encode(
+        x=alt.X(
+            "across:N",
+            sort=[level.name for level in across.levels],
+            title=across.name,
+            axis=alt.Axis(orient="top", labelAngle=0, labelLimit=112, domain=False, ticks=False),
+            scale=alt.Scale(paddingInner=0.02),
+        ),
+        y=alt.Y(
+            "down:N",
+            sort=row_names,
+            title=None,
+            axis=alt.Axis(domain=False, ticks=False, labelPadding=10),
+            scale=alt.Scale(paddingInner=0.05),
+        ),
+    )
+    shade = alt.Color(
+        "mean:Q",
+        title=f"{known.title} ({known.unit})",
+        scale=alt.Scale(range=list(BLUES), zero=False, nice=False),
+        legend=alt.Legend(orient="bottom", gradientLength=220, gradientThickness=10, titleLimit=400),
+    )
+    measured = base.transform_filter("isValid(datum.mean)")
+    layers = [
+        measured.mark_rect(cornerRadius=3).encode(color=shade),
+        base.transform_filter("!isValid(datum.mean)").mark_rect(cornerRadius=3, color=NO_RUN, opacity=0.35),
+    ]
+    for ink in (ON_LIGHT, ON_DARK, SOFT):
+        inked = base.transform_filter(f"datum.ink == '{ink}'")
+        layers.append(inked.mark_text(dy=-7, fontSize=13, fontWeight=600, color=ink).encode(text="upper:N"))
+        layers.append(inked.mark_text(dy=9, fontSize=11, color=ink).encode(text="lower:N"))
+    title = f"{capital(known.title)} of each cell"
+    cut = "" if len(row_names) < MOST_ROWS else f"The first {MOST_ROWS} rows."
+    chart = alt.layer(*layers).properties(
+        width=alt.Step(122),
+        height=alt.Step(46),
+        title=heading(
+            title,
+            f"{known.unit}, {known.better} is better. Mean ± half-width of its {findings.confidence * 100:.4g}% "
+            f"interval, {runs_a_cell([cell.n for cell in cells])}. {cut}",
+        ),
+    )
+    return draw(chart, "heat-map", title, rows, ["down", "across", "mean", "ci_low", "ci_high", "n"])
+
+
+def _across(factors: list[Factor], compare: str | None) -> Factor:
+    """The ordered factor with the most levels; else the compared one, so that what is compared lies side by side."""
+    ordered = [factor for factor in factors if factor.ordered and factor.name != compare]
+    if ordered:
+        return max(ordered, key=lambda factor: len(factor.levels))
+    return next((factor for factor in factors if factor.name == compare), factors[-1])
+
+
+def _row(cell: CellSummary, across: Factor, down: list[Factor], cells: list[CellSummary]) -> Row:
+    row: Row = {
+        "across": cell.levels[across.name],
+        "down": pick(cell.levels, down),
+        "mean": cell.mean,
+        "n": cell.n,
+        "ci_low": cell.ci[0] if cell.ci else None,
+        "ci_high": cell.ci[1] if cell.ci else None,
+    }
+    if cell.mean is None:
+        return {**row, "upper": "no ok run", "lower": _lost(cell), "ink": SOFT}
+    means = [each.mean for each in cells if each.mean is not None]
+    low, high = min(means), max(means)
+    dark = high > low and (cell.mean - low) / (high - low) > 0.5
+    half = f"± {format_quantity((cell.ci[1] - cell.ci[0]) / 2)}" if cell.ci else "no interval"
+    ink = ON_DARK if dark else ON_LIGHT
+    return {**row, "upper": format_quantity(cell.mean), "lower": f"{half}, n = {cell.n}", "ink": ink}
+
+
+def _lost(cell: CellSummary) -> str:
+    counts = {"failed": cell.failed, "invalid": cell.invalid, "partial": cell.partial}
+    return ", ".join(f"{count} {kind}" for kind, count in counts.items() if count) or "not yet run"

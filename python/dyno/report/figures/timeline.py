@@ -1,0 +1,206 @@
+"""A run's resource use and its throughput on one time line."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import altair as alt
+import polars as pl
+
+from dyno.model.run import RunRecord
+from dyno.model.study import Cell
+from dyno.report.figures.style import INK, SOFT, Figure, Row, draw, heading
+
+WIDTH, HEIGHT = 560, 64
+MOST_POINTS = 200  # of a curve; beyond it, neighbours are drawn as their mean
+MOST_SUBJECTS = 4  # disks or processes in a panel: those with the most to show
+SECOND = 1e9
+
+CPU = {
+    "usr": ("cpu.usr", "cpu.nice"),
+    "sys": ("cpu.sys", "cpu.irq", "cpu.soft"),
+    "iowait": ("cpu.iowait",),
+    "steal": ("cpu.steal",),
+}
+PRESSURE = {"cpu": ("psi.cpu.some",), "memory": ("psi.memory.some",), "io": ("psi.io.some",)}
+SWITCHES = {"context switches": ("vm.cs",)}
+HUES = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#8c8c8c")
+
+
+@dataclass(frozen=True)
+class Panel:
+    """One small multiple: `points` has t (s), series and value."""
+
+    title: str
+    unit: str
+    points: pl.DataFrame
+    stacked: bool = False
+    top: float | None = None  # the axis ends here; None: where the values do
+
+
+def timeline(cell: Cell, run: RunRecord, samples: pl.DataFrame, intervals: pl.DataFrame) -> Figure | None:
+    """Panels over seconds since the run's start; None where nothing was recorded."""
+    panels = [panel for panel in _panels(run, samples, intervals) if panel.points.height]
+    if not panels:
+        return None
+    width = _bin_width(panels)
+    panels = [_thinned(panel, width) for panel in panels]
+    marks = _measured(run)
+    end = max(float(str(panel.points["t"].max())) for panel in panels)
+    end = max([end, *(mark["to"] for mark in marks)])
+    charts = [_chart(panel, marks, end, last=panel is panels[-1]) for panel in panels]
+    title = f"Run {run.run}, {cell.name}: {run.outcome.value}"
+    note = "The measured part is marked." if marks else "No part of it was measured."
+    binned = f"Each point is the mean of {width:.3g} s." if width else ""
+    chart = (
+        alt.vconcat(*charts, spacing=12)
+        .resolve_scale(color="independent")
+        .properties(title=heading(title, f"Over seconds since the run's start. {note} {binned}", run.cause or ""))
+    )
+    rows = [{"panel": panel.title, "unit": panel.unit, **row} for panel in panels for row in panel.points.to_dicts()]
+    return draw(chart, f"run-{run.run:04}", title, rows, ["panel", "unit", "t", "series", "value"])
+
+
+def _panels(run: RunRecord, samples: pl.DataFrame, intervals: pl.DataFrame) -> list[Panel]:
+    start = run.started_ns
+    several_hosts = samples["host"].n_unique() > 1 if samples.height else False
+    subject = pl.concat_str("host", "subject", separator=" ") if several_hosts else pl.col("subject")
+    timed = samples.with_columns(
+        ((pl.col("time_ns") - start) / SECOND).round(3).alias("t"),
+        subject.alias("subject"),
+        pl.col("host").alias("host") if several_hosts else pl.lit("").alias("host"),
+    )
+    disks = _of_subjects(timed, {"read": "disk.rkB_s", "written": "disk.wkB_s"})
+    return [
+        Panel("throughput", "ops/s", _throughput(intervals, start)),
+        Panel("CPU", "%", _machine(timed, CPU), stacked=True, top=None if several_hosts else 100),
+        Panel("disk busy", "%", _of_subjects(timed, {"": "disk.util"}), top=100),
+        Panel("disk traffic", "KiB/s", disks),
+        Panel("context switches", "1/s", _machine(timed, SWITCHES)),
+        Panel("waiting for (pressure)", "%", _machine(timed, PRESSURE)),
+        Panel("CPU of processes", "% of one", _processes(timed)),
+    ]
+
+
+def _throughput(intervals: pl.DataFrame, start: int) -> pl.DataFrame:
+    """All operations of an interval together, drawn at its middle."""
+    whole = intervals.group_by("start_ns", "end_ns").agg(pl.col("count").sum()).sort("start_ns")
+    seconds = (pl.col("end_ns") - pl.col("start_ns")) / SECOND
+    return whole.filter(pl.col("end_ns") > pl.col("start_ns")).select(
+        (((pl.col("start_ns") + pl.col("end_ns")) / 2 - start) / SECOND).round(3).alias("t"),
+        pl.lit("all operations").alias("series"),
+        (pl.col("count") / seconds).alias("value"),
+    )
+
+
+def _machine(timed: pl.DataFrame, groups: Mapping[str, tuple[str, ...]]) -> pl.DataFrame:
+    """The machine's metrics, those of a group added up."""
+    names = {metric: group for group, metrics in groups.items() for metric in metrics}
+    series = pl.col("metric").replace_strict(names, default=None, return_dtype=pl.String)
+    return _summed(timed.filter(pl.col("metric").is_in(list(names))), _joined(pl.col("host"), series))
+
+
+def _of_subjects(timed: pl.DataFrame, metrics: dict[str, str]) -> pl.DataFrame:
+    """Disks' metrics: a curve for each of the busiest disks and each metric."""
+    names = {metric: name for name, metric in metrics.items()}
+    found = _busiest(timed.filter(pl.col("metric").is_in(list(names))))
+    series = pl.col("metric").replace_strict(names, default=None, return_dtype=pl.String)
+    return _summed(found, _joined(pl.col("subject"), series))
+
+
+def _processes(timed: pl.DataFrame) -> pl.DataFrame:
+    return _summed(_busiest(timed.filter(pl.col("metric").is_in(["proc.usr", "proc.sys"]))), pl.col("subject"))
+
+
+def _joined(first: pl.Expr, second: pl.Expr) -> pl.Expr:
+    return pl.concat_str(first, second, separator=" ").str.strip_chars()
+
+
+def _busiest(found: pl.DataFrame) -> pl.DataFrame:
+    """Without the subjects that do nothing, and of the others those that do the most."""
+    totals = found.group_by("subject").agg(pl.col("value").sum()).filter(pl.col("value") > 0)
+    kept = totals.sort(["value", "subject"], descending=[True, False]).head(MOST_SUBJECTS)["subject"]
+    return found.filter(pl.col("subject").is_in(kept.to_list()))
+
+
+def _summed(found: pl.DataFrame, series: pl.Expr) -> pl.DataFrame:
+    return (
+        found.filter(pl.col("value").is_finite())
+        .group_by("t", series.alias("series"))
+        .agg(pl.col("value").sum())
+        .sort("t", "series")
+    )
+
+
+def _bin_width(panels: Sequence[Panel]) -> float | None:
+    """Seconds that a point stands for, where the curves have more points than can be drawn."""
+    most = max(panel.points["t"].n_unique() for panel in panels)
+    if most <= MOST_POINTS:
+        return None
+    times = pl.concat([panel.points["t"] for panel in panels])
+    return math.ceil((float(str(times.max())) - float(str(times.min()))) / MOST_POINTS * 10) / 10
+
+
+def _thinned(panel: Panel, width: float | None) -> Panel:
+    if width is None:
+        return panel
+    middle = ((pl.col("t") / width).floor() + 0.5) * width
+    points = panel.points.group_by(middle.round(3).alias("t"), "series").agg(pl.col("value").mean()).sort("t", "series")
+    return Panel(panel.title, panel.unit, points, panel.stacked, panel.top)
+
+
+def _measured(run: RunRecord) -> list[Row]:
+    if run.measured_from_ns is None or run.measured_to_ns is None:
+        return []
+    edges = ((edge - run.started_ns) / SECOND for edge in (run.measured_from_ns, run.measured_to_ns))
+    return [dict(zip(("from", "to"), edges, strict=True))]
+
+
+def _chart(panel: Panel, marks: list[Row], end: float, *, last: bool) -> alt.LayerChart | alt.FacetChart:
+    axis = alt.Axis(title="seconds" if last else None, labels=last, ticks=last, grid=False, tickCount=10)
+    x_scale = alt.Scale(domain=[0, end], nice=False)
+    present = panel.points["series"].unique().to_list()
+    names = [name for name in CPU if name in present] if panel.stacked and set(present) <= set(CPU) else sorted(present)
+    rows = [
+        {"t": t, "series": series, "value": round(value, 3), "order": names.index(series)}
+        for t, series, value in panel.points.select("t", "series", "value").iter_rows()
+    ]
+    colour = alt.Color(
+        "series:N",
+        sort=names,
+        title=None,
+        scale=alt.Scale(domain=names, range=[HUES[place % len(HUES)] for place in range(len(names))]),
+        legend=alt.Legend(
+            orient="right",
+            symbolType="square" if panel.stacked else "stroke",
+            symbolStrokeWidth=3,
+            rowPadding=1,
+            offset=10,
+        )
+        if len(names) > 1
+        else None,
+    )
+    domain = alt.Scale(domainMin=0, nice=True) if panel.top is None else alt.Scale(domain=[0, panel.top])
+    y = alt.Y(
+        "value:Q",
+        title=panel.unit,
+        scale=domain,
+        stack="zero" if panel.stacked else None,
+        axis=alt.Axis(tickCount=3, domain=False, ticks=False, format=",.12~g", minExtent=48),
+    )
+    curves = alt.Chart(alt.InlineData(values=rows)).encode(
+        x=alt.X("t:Q", scale=x_scale, axis=axis), y=y, color=colour, order="order:Q"
+    )
+    drawn = curves.mark_area(opacity=0.8) if panel.stacked else curves.mark_line(strokeWidth=1.5, clip=True)
+    shade = alt.Chart(alt.InlineData(values=marks)).mark_rect(color=SOFT, opacity=0.08)
+    edges = alt.Chart(alt.InlineData(values=[{"at": at} for mark in marks for at in mark.values()]))
+    layers = [
+        shade.encode(x=alt.X("from:Q", scale=x_scale, axis=axis), x2="to:Q"),
+        drawn,
+        edges.mark_rule(color=SOFT, strokeDash=[3, 3]).encode(x=alt.X("at:Q", scale=x_scale, axis=axis)),
+    ]
+    only = f": {names[0]}" if len(names) == 1 and names[0] != panel.title else ""
+    title = alt.TitleParams(text=panel.title + only, fontSize=12, fontWeight=600, color=INK, offset=4, anchor="start")
+    return alt.layer(*(layers if marks else [drawn])).properties(width=WIDTH, height=HEIGHT, title=title)

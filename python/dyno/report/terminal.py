@@ -1,0 +1,201 @@
+"""Findings on a terminal: the answer first, then what it rests on."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal
+
+from rich import box
+from rich.console import Console, Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from dyno.model import responses
+from dyno.model.findings import (
+    CellSummary,
+    Comparison,
+    Failure,
+    Findings,
+    FolderComparison,
+    format_quantity,
+    format_ratio,
+)
+
+NARROW = 100  # columns; a narrower terminal gets the narrower table
+WIDTH_OF_FILES = 1000
+MOST_FAILURES = 20
+
+
+def show(findings: Findings, console: Console, chosen: Sequence[str] | None = None) -> None:
+    """Print the findings. `chosen` names the responses to show; None shows the one that decides."""
+    shown = list(chosen) if chosen is not None else [findings.response]
+    narrow = console.is_terminal and console.width < NARROW
+    parts: list[RenderableType] = [_head(findings)]
+    for response in shown:
+        cells = [cell for cell in findings.cells if cell.response == response]
+        parts += [Text(), _heading(_title(response)), _narrow_cells(cells) if narrow else _cells(cells)]
+        found = [each for each in findings.comparisons if each.response == response]
+        if found:
+            parts += [Text(), *(_sentence(each) for each in found)]
+    more = [name for name in dict.fromkeys(cell.response for cell in findings.cells) if name not in shown]
+    if more:
+        parts += [Text(), Text(f"Also measured: {', '.join(more)}", style="dim")]
+    if findings.failures:
+        parts += [Text(), _heading("Runs that are not ok"), _failures(findings.failures)]
+    if findings.notes:
+        parts += [
+            Text(),
+            _heading("Before believing the figures"),
+            *(Text(f"- {_plain(note)}") for note in findings.notes),
+        ]
+    _print(console, Group(*parts))
+
+
+def show_folders(comparisons: Sequence[FolderComparison], console: Console) -> None:
+    """Print two results folders side by side."""
+    if not comparisons:
+        _print(console, Text("Neither folder has a cell."))
+        return
+    first = comparisons[0]
+    table = _table()
+    _columns(table, "cell")
+    _columns(table, "n", f"first ({first.unit})", f"second ({first.unit})", "second / first", justify="right")
+    _columns(table, "verdict")
+    for each in comparisons:
+        _row(
+            table,
+            _name(each.levels),
+            f"{each.n_a} / {each.n_b}",
+            _or_dash(each.mean_a),
+            _or_dash(each.mean_b),
+            format_ratio(each.ratio, each.ci) if each.ratio is not None and each.ci else "-",
+            each.verdict,
+        )
+    warning = "The folders' runs were not interleaved: a difference may be the machine's drift."
+    _print(console, Group(_heading(_title(first.response)), table, Text(), Text(warning, style="yellow")))
+
+
+def _print(console: Console, what: RenderableType) -> None:
+    """Print as wide as the terminal is; where there is none, a line of the table is a line of the file."""
+    out = console if console.is_terminal else Console(file=console.file, width=WIDTH_OF_FILES, color_system=None)
+    out.print(what)
+
+
+def _table() -> Table:
+    return Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, header_style="bold")
+
+
+def _columns(table: Table, *names: str, justify: Literal["left", "right"] = "left") -> None:
+    for name in names:
+        table.add_column(Text(_plain(name)), justify=justify, overflow="fold", no_wrap=justify == "right")
+
+
+def _row(table: Table, *fields: str | Text) -> None:
+    """Add a row of plain text: a level such as `[red]` is not markup here."""
+    table.add_row(*(field if isinstance(field, Text) else Text(_plain(field)) for field in fields))
+
+
+def _plain(text: str) -> str:
+    """Without what would steer the terminal: causes and levels may come from anywhere."""
+    return "".join(letter if letter.isprintable() else " " for letter in text)
+
+
+def _heading(text: str) -> Text:
+    return Text(text, style="bold")
+
+
+def _title(response: str) -> str:
+    known = responses.lookup(response)
+    return f"{known.title} ({known.unit}, {known.better} is better)"
+
+
+def _name(levels: dict[str, str]) -> str:
+    return " ".join(f"{factor}={level}" for factor, level in levels.items()) or "the only cell"
+
+
+def _or_dash(value: float | None) -> str:
+    return "-" if value is None else format_quantity(value)
+
+
+def _share(value: float | None) -> str:
+    return "-" if value is None else f"{value * 100:.2g}%" if value < 1 else f"{value * 100:.0f}%"
+
+
+def _head(findings: Findings) -> Group:
+    asked = f"{findings.precision * 100:.3g}% of the {findings.precision_of} of {findings.response}"
+    confidence = f"{findings.confidence * 100:.4g}% confidence"
+    facts = f"{findings.runs:,} runs; {findings.ended}; precision asked for: {asked}, at {confidence}"
+    return Group(
+        Text(_plain(findings.answer), style="bold green"),
+        Text(),
+        Text(_plain(f"{findings.study} ({findings.scale}): {findings.question}")),
+        Text(_plain(facts), style="dim"),
+    )
+
+
+def _cells(cells: Sequence[CellSummary]) -> Table:
+    table = _table()
+    factors = list(dict.fromkeys(factor for cell in cells for factor in cell.levels))
+    _columns(table, *(factors or ["cell"]))
+    _columns(table, "n", "not ok", "mean", "sd", "cov", "interval", "+-", justify="right")
+    _columns(table, "precise")
+    for cell in cells:
+        _row(
+            table,
+            *([cell.levels.get(factor, "") for factor in factors] or [_name({})]),
+            str(cell.n),
+            _not_ok(cell),
+            _or_dash(cell.mean),
+            _or_dash(cell.sd),
+            _share(cell.cov),
+            f"[{format_quantity(cell.ci[0])}, {format_quantity(cell.ci[1])}]" if cell.ci else "-",
+            _share(cell.precision),
+            _precise(cell),
+        )
+    return table
+
+
+def _narrow_cells(cells: Sequence[CellSummary]) -> Table:
+    """The same in half the width: the interval as mean and half-width, runs that are not ok as their number."""
+    table = _table()
+    _columns(table, "cell")
+    _columns(table, "n", "not ok", "mean", "+-", justify="right")
+    _columns(table, "precise")
+    for cell in cells:
+        not_ok = str(cell.failed + cell.invalid + cell.partial)
+        _row(
+            table,
+            _name(cell.levels),
+            str(cell.n),
+            not_ok if not_ok != "0" else "-",
+            _or_dash(cell.mean),
+            _share(cell.precision),
+            _precise(cell),
+        )
+    return table
+
+
+def _precise(cell: CellSummary) -> Text:
+    return Text("yes", style="green") if cell.converged else Text("no", style="yellow")
+
+
+def _not_ok(cell: CellSummary) -> Text:
+    counts = {"failed": cell.failed, "invalid": cell.invalid, "partial": cell.partial}
+    text = ", ".join(f"{count} {kind}" for kind, count in counts.items() if count)
+    return Text(text or "-", style="red" if text else "")
+
+
+def _sentence(found: Comparison) -> Text:
+    return Text(_plain(found.sentence), style="dim" if found.ci is None else "")
+
+
+def _failures(failures: Sequence[Failure]) -> RenderableType:
+    table = _table()
+    _columns(table, "run", justify="right")
+    _columns(table, "cell", "outcome", "step", "cause")
+    for failure in failures[:MOST_FAILURES]:
+        cause = failure.cause or "-"
+        _row(table, str(failure.run), _name(failure.levels), failure.outcome, failure.step or "-", cause)
+    if len(failures) <= MOST_FAILURES:
+        return table
+    return Group(table, Text(f"and {len(failures) - MOST_FAILURES:,} more", style="dim"))

@@ -1,0 +1,47 @@
+"""Findings for other programs."""
+
+from __future__ import annotations
+
+import csv
+import io
+
+from dyno.model.findings import Findings
+
+_FIGURES = ("unit", "n", "failed", "invalid", "partial", "mean", "sd", "variance", "cov", "mad", "min", "max", "range")
+
+
+def to_json(findings: Findings) -> str:
+    """The findings as JSON, keys in the order of their declaration (docs/reference/findings.md)."""
+    return findings.model_dump_json(indent=2) + "\n"
+
+
+def to_csv(findings: Findings) -> str:
+    """A line for each response of each cell; what is undefined is empty. Levels stand in columns `levels.<factor>`."""
+    factors = list(dict.fromkeys(factor for cell in findings.cells for factor in cell.levels))
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(
+        [
+            "cell",
+            *(f"levels.{factor}" for factor in factors),
+            "response",
+            *_FIGURES,
+            "ci_low",
+            "ci_high",
+            "precision",
+            "converged",
+        ]
+    )
+    for cell in findings.cells:
+        writer.writerow(
+            [
+                cell.cell,
+                *(cell.levels.get(factor, "") for factor in factors),
+                cell.response,
+                *(getattr(cell, name) for name in _FIGURES),
+                *(cell.ci or ("", "")),
+                cell.precision,
+                "true" if cell.converged else "false",
+            ]
+        )
+    return text.getvalue()

@@ -1,0 +1,22 @@
+"""Arrays in, figures out: descriptions, intervals and ratios. Imports nothing of ours and keeps no state.
+
+`design` asks it when to stop and `analysis` asks it what to report, so both go by one rule.
+"""
+
+from __future__ import annotations
+
+from dyno.stats.describe import Description, describe
+from dyno.stats.means import mean_interval, mean_is_precise, relative_half_width
+from dyno.stats.ratios import Ratio, paired_ratio, ratio_is_precise, unpaired_ratio
+
+__all__ = [
+    "Description",
+    "Ratio",
+    "describe",
+    "mean_interval",
+    "mean_is_precise",
+    "paired_ratio",
+    "ratio_is_precise",
+    "relative_half_width",
+    "unpaired_ratio",
+]

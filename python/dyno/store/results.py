@@ -1,0 +1,269 @@
+"""A results folder: made once, added to run by run, read by analysis and report and by whoever wants the tables."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import time
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+from pydantic import ValidationError
+
+from dyno.model.base import UserError
+from dyno.model.run import RUN_FORMAT, RunRecord
+from dyno.model.study import PLAN_FORMAT, Study
+from dyno.store import staging
+from dyno.store.staging import Staged
+
+_INTERVALS = "intervals.parquet"
+_SAMPLES = "samples.parquet"
+
+
+class StoreError(UserError):
+    """A results folder cannot be read or written; names the folder or file."""
+
+
+class Results:
+    """One results folder. Reading needs no lock; `lock` is for the one dyno that adds to it."""
+
+    def __init__(self, folder: Path) -> None:
+        """Open a folder. Raises StoreError where it is none."""
+        self.folder = folder
+        if not (folder / "plan.json").is_file():
+            raise StoreError(f"{folder}: not a results folder (it has no plan.json)")
+        self._lock: int | None = None
+
+    @cached_property
+    def study(self) -> Study:
+        """The study as it was planned. Raises StoreError."""
+        path = self.folder / "plan.json"
+        data = _read_json(path)
+        _refuse_format(path, data, PLAN_FORMAT)
+        try:
+            return Study.model_validate(data)
+        except ValidationError as error:
+            raise StoreError(f"{path}: {_first(error)}") from error
+
+    @cached_property
+    def study_yaml(self) -> str:
+        """The study file, as the user wrote it."""
+        return _read_text(self.folder / "study.yaml")
+
+    @cached_property
+    def environment(self) -> dict[str, Any]:
+        """The machine, as it was when the study began."""
+        return _read_json(self.folder / "environment.json")
+
+    @cached_property
+    def runs(self) -> Sequence[RunRecord]:
+        """Every committed run, in order of execution. Raises StoreError where one cannot be read."""
+        return tuple(self._record(name) for name in self._names())
+
+    @property
+    def ended(self) -> str | None:
+        """Why the study ended; None where it has not."""
+        last = self.events()[-1:]
+        return str(last[0]["reason"]) if last and last[0]["event"] == "ended" else None
+
+    def events(self) -> list[dict[str, Any]]:
+        """What happened, in order; a last line that is torn is left out."""
+        events = []
+        path = self.folder / "events.jsonl"
+        lines = _read_text(path).splitlines() if path.exists() else []
+        for number, line in enumerate(lines, 1):
+            try:
+                events.append(dict(json.loads(line)))
+            except ValueError as error:
+                if number < len(lines):
+                    raise StoreError(f"{path}:{number}: not JSON: {error}") from error
+        return events
+
+    def intervals(self, run: int) -> pl.DataFrame:
+        """The intervals of a run; empty where it has none."""
+        return self._table(run, _INTERVALS)
+
+    def samples(self, run: int) -> pl.DataFrame:
+        """The samples of a run; empty where it has none."""
+        return self._table(run, _SAMPLES)
+
+    def table(self) -> pl.DataFrame:
+        """One row a run: its number, cell, block, attempt, outcome, cause, times, each factor and each response."""
+        rows = [
+            {
+                "run": record.run,
+                **record.slot.model_dump(),
+                "outcome": record.outcome.value,
+                "step": record.step.value if record.step else None,
+                "cause": record.cause,
+                "started_ns": record.started_ns,
+                "ended_ns": record.ended_ns,
+                **{f"factor.{name}": level for name, level in record.levels.items()},
+                **record.responses,
+            }
+            for record in self.runs
+        ]
+        return pl.DataFrame(rows, infer_schema_length=None)
+
+    def all_intervals(self) -> pl.LazyFrame:
+        """The intervals of all runs, with the run's number in `run`."""
+        return self._scan(_INTERVALS)
+
+    def all_samples(self) -> pl.LazyFrame:
+        """The samples of all runs, with the run's number in `run`."""
+        return self._scan(_SAMPLES)
+
+    def lock(self) -> None:
+        """Make this the only dyno that adds to the folder. Raises StoreError where another does."""
+        handle = os.open(self.folder / "events.jsonl", os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            os.close(handle)
+            raise StoreError(f"{self.folder}: another dyno is running this study; wait for it or end it") from None
+        self._lock = handle
+        self._mend_torn_line()
+
+    def unlock(self) -> None:
+        """Give the folder up."""
+        if self._lock is not None:
+            os.close(self._lock)
+            self._lock = None
+
+    def event(self, event: str, **what: Any) -> None:
+        """Add a line to events.jsonl."""
+        assert self._lock is not None, "only the dyno that holds the folder adds to it"
+        line = json.dumps({"time_ns": time.time_ns(), "event": event, **what})
+        os.write(self._lock, line.encode() + b"\n")
+
+    def commit(self, staged: Staged, workspace: Path) -> Path:
+        """Add a run: when this returns the run exists, and before it does not.
+
+        `workspace` is a folder on the same file system that goes when dyno ends. Raises StoreError.
+        """
+        name = f"{staged.record.run:04d}"
+        target = self.folder / "runs" / name
+        try:
+            if target.exists():
+                raise StoreError(f"{target}: this run exists already; nothing was overwritten")
+            staging.write(staged, workspace / name)
+            os.rename(workspace / name, target)
+            staging.sync(target.parent)
+        except OSError as error:
+            raise StoreError(f"{target}: cannot commit the run: {error}") from error
+        return target
+
+    def _names(self) -> list[int]:
+        return sorted(int(entry.name) for entry in os.scandir(self.folder / "runs") if entry.name.isdigit())
+
+    def _run_folder(self, run: int) -> Path:
+        return self.folder / "runs" / f"{run:04d}"
+
+    def _record(self, run: int) -> RunRecord:
+        path = self._run_folder(run) / "run.json"
+        try:
+            raw = path.read_bytes()
+            return RunRecord.model_validate_json(raw)
+        except OSError as error:
+            raise StoreError(f"{path}: {error.strerror or error}") from error
+        except ValidationError as error:
+            _refuse_format(path, _read_json(path), RUN_FORMAT)
+            raise StoreError(f"{path}: {_first(error)}") from error
+
+    def _table(self, run: int, name: str) -> pl.DataFrame:
+        path = self._run_folder(run) / name
+        if not path.exists():
+            return pl.DataFrame()
+        try:
+            return pl.read_parquet(path)
+        except (OSError, pl.exceptions.PolarsError) as error:
+            raise StoreError(f"{path}: {error}") from error
+
+    def _scan(self, name: str) -> pl.LazyFrame:
+        frames = [
+            pl.scan_parquet(path).with_columns(pl.lit(run).alias("run"))
+            for run in self._names()
+            if (path := self._run_folder(run) / name).exists()
+        ]
+        return pl.concat(frames) if frames else pl.LazyFrame()
+
+    def _mend_torn_line(self) -> None:
+        """A line cut short by a crash is closed, so that the next one stands on its own."""
+        path = self.folder / "events.jsonl"
+        data = path.read_bytes()
+        if data and not data.endswith(b"\n"):
+            whole = data.rfind(b"\n") + 1
+            os.truncate(path, whole)
+
+
+def new_results(root: Path, study: Study, study_yaml: bytes, environment: dict[str, Any]) -> Results:
+    """Make a results folder under `root`/<study>/, named by the present time. Raises StoreError."""
+    stamp = datetime.now(UTC).strftime("%Y-%m-%dT%H-%M-%SZ")
+    parent = root / study.study
+    try:
+        parent.mkdir(parents=True, exist_ok=True)
+        folder = _exclusive(parent, stamp)
+        (folder / "runs").mkdir()
+        (folder / "study.yaml").write_bytes(study_yaml)
+        (folder / "environment.json").write_text(json.dumps(environment, indent=1, ensure_ascii=False) + "\n")
+        # Last: a folder without it is not a results folder, so a crash before leaves nothing half-made behind.
+        partial = folder / ".plan.json"
+        partial.write_text(study.model_dump_json(indent=1) + "\n")
+        staging.sync(partial)
+        os.rename(partial, folder / "plan.json")
+        staging.sync(folder)
+    except OSError as error:
+        raise StoreError(f"{parent}: cannot make a results folder: {error.strerror or error}") from error
+    return Results(folder)
+
+
+def list_results(root: Path, study: str) -> list[Results]:
+    """The results folders of a study, oldest first."""
+    parent = root / study
+    if not parent.is_dir():
+        return []
+    return [Results(folder) for folder in sorted(parent.iterdir()) if (folder / "plan.json").is_file()]
+
+
+def _exclusive(parent: Path, stamp: str) -> Path:
+    for suffix in ("", *(f"-{number}" for number in range(2, 1000))):
+        folder = parent / f"{stamp}{suffix}"
+        try:
+            folder.mkdir()
+        except FileExistsError:
+            continue
+        return folder
+    raise StoreError(f"{parent}: a thousand results folders within a second")
+
+
+def _read_text(path: Path) -> str:
+    try:
+        return path.read_text(errors="replace")
+    except OSError as error:
+        raise StoreError(f"{path}: {error.strerror or error}") from error
+
+
+def _read_json(path: Path) -> dict[str, Any]:
+    try:
+        data = json.loads(_read_text(path))
+    except ValueError as error:
+        raise StoreError(f"{path}: not JSON: {error}") from error
+    if not isinstance(data, dict):
+        raise StoreError(f"{path}: not a JSON object")
+    return data
+
+
+def _refuse_format(path: Path, data: dict[str, Any], known: int) -> None:
+    found = data.get("format")
+    if found != known:
+        raise StoreError(f"{path}: format {found!r}; this dyno reads format {known}: use a dyno of the other's time")
+
+
+def _first(error: ValidationError) -> str:
+    first = error.errors(include_url=False)[0]
+    return f"{'.'.join(str(part) for part in first['loc'])}: {first['msg']}"

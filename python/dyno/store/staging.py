@@ -1,0 +1,52 @@
+"""What a run leaves before it is committed."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+import polars as pl
+
+from dyno.model.run import RunRecord
+
+
+@dataclass(frozen=True)
+class Staged:
+    """A finished run that is not yet in the store. `logs` is a folder of text files."""
+
+    record: RunRecord
+    logs: Path
+    intervals: pl.DataFrame | None = None
+    samples: pl.DataFrame | None = None
+    histogram_log: Path | None = None
+
+
+def write(staged: Staged, folder: Path) -> None:
+    """Write a run folder and sync every byte of it. `folder` must not exist."""
+    folder.mkdir(parents=True)
+    if staged.intervals is not None:
+        staged.intervals.write_parquet(folder / "intervals.parquet")
+    if staged.samples is not None:
+        staged.samples.write_parquet(folder / "samples.parquet")
+    if staged.histogram_log is not None:
+        os.rename(staged.histogram_log, folder / "latency.hlog")
+    logs = folder / "logs"
+    logs.mkdir()
+    if staged.logs.is_dir():
+        for log in sorted(staged.logs.iterdir()):
+            # An empty log says nothing that its absence does not, and each file costs a sync.
+            if log.is_file() and log.stat().st_size:
+                os.rename(log, logs / log.name)
+    (folder / "run.json").write_text(staged.record.model_dump_json(indent=1) + "\n")
+    for path in [*sorted(folder.rglob("*")), folder]:
+        sync(path)
+
+
+def sync(path: Path) -> None:
+    """Make a file's bytes, or the names in a folder, durable."""
+    handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

@@ -1,0 +1,166 @@
+"""JSON Schema of a study file, for editors: completion, descriptions and most mistakes shown while typing."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from pydantic import BaseModel
+
+from dyno.model.study import HostSpec, Kinds
+from dyno.study.document import FACTOR_NAME, SCALE_NAME, Document, SystemSection, WorkloadSection
+
+Schema = dict[str, Any]
+
+_VARIED = {"$ref": "#/$defs/varied"}
+_SCALAR = {"type": ["string", "number", "boolean"]}
+
+
+def json_schema(kinds: Kinds) -> Schema:
+    """The JSON Schema (2020-12) of study files that name these kinds."""
+    definitions: Schema = {
+        "varied": {"type": "string", "pattern": r"\$\{[^{}]+\}", "description": "${factor}: the level of that factor"}
+    }
+    top = _schema_of(Document, "study", definitions)
+    properties = top["properties"]
+    shapes = {
+        "factors": _factors(),
+        "host": _varied(_schema_of(HostSpec, "host", definitions), definitions),
+        "system": _system(kinds.systems, definitions),
+        "workload": _workload(kinds.workloads, definitions),
+        "observe": _observe(kinds.observers, definitions),
+        "scales": _scales(),
+    }
+    for key, shape in shapes.items():
+        properties[key] = {**shape, "description": properties[key]["description"]}
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        **top,
+        "title": "dyno study",
+        "$defs": definitions,
+    }
+
+
+def _schema_of(model: type[BaseModel], prefix: str, definitions: Schema) -> Schema:
+    """A model's schema. What it refers to goes to `definitions`, under names of its own."""
+    schema = model.model_json_schema(mode="validation", ref_template=f"#/$defs/{prefix}.{{model}}")
+    for name, definition in schema.pop("$defs", {}).items():
+        definitions[f"{prefix}.{name}"] = _untitled(definition)
+    return _untitled(schema)
+
+
+def _untitled(schema: Schema) -> Schema:
+    """Without pydantic's titles, which say the key again, and class docstrings, which are not for this reader."""
+    cleaned = {key: value for key, value in schema.items() if key != "title"}
+    if "properties" in cleaned:
+        cleaned.pop("description", None)
+        cleaned["properties"] = {key: _untitled(value) for key, value in cleaned["properties"].items()}
+        cleaned.setdefault("additionalProperties", False)
+    return cleaned
+
+
+def _varied(schema: Schema, definitions: Schema) -> Schema:
+    """The same with `${factor}` accepted wherever a single value stands.
+
+    No key is required any more: a level's settings or a scale may be what supplies it.
+    """
+    if "$ref" in schema:
+        name = schema["$ref"].removeprefix("#/$defs/")
+        target = definitions[name]
+        if "properties" not in target:
+            return _or_varied(schema)
+        varied_name = f"{name}.varied"
+        if varied_name not in definitions:
+            definitions[varied_name] = {}  # a model that holds itself ends here
+            definitions[varied_name] = _varied(target, definitions)
+        return {**schema, "$ref": f"#/$defs/{varied_name}"}
+    if "properties" in schema:
+        properties = {key: _varied(value, definitions) for key, value in schema["properties"].items()}
+        return {**{key: value for key, value in schema.items() if key != "required"}, "properties": properties}
+    if schema.get("type") == "array":
+        parts: Schema = {}
+        if isinstance(schema.get("items"), dict):
+            parts["items"] = _varied(schema["items"], definitions)
+        if "prefixItems" in schema:
+            parts["prefixItems"] = [_varied(item, definitions) for item in schema["prefixItems"]]
+        return {**schema, **parts}
+    if schema.get("type") == "object":
+        extra = schema.get("additionalProperties")
+        return {**schema, "additionalProperties": _varied(extra, definitions)} if isinstance(extra, dict) else schema
+    if "anyOf" in schema:
+        members = [_varied(member, definitions) for member in schema["anyOf"]]
+        return {**schema, "anyOf": [*members, _VARIED]}
+    return _or_varied(schema)
+
+
+def _or_varied(schema: Schema) -> Schema:
+    """`schema` or a `${factor}`, with what is meant for the reader kept outside, where editors look for it."""
+    outer = {key: value for key, value in schema.items() if key in ("description", "default", "examples")}
+    inner = {key: value for key, value in schema.items() if key not in outer}
+    return {**outer, "anyOf": [inner, _VARIED]}
+
+
+def _factors() -> Schema:
+    levels = {"type": "array", "minItems": 1, "items": _SCALAR, "description": "the levels"}
+    groups = {
+        "type": "object",
+        "minProperties": 1,
+        "additionalProperties": {"type": "object"},
+        "description": "level name to {dotted study key: value}",
+    }
+    return {
+        "type": "object",
+        "minProperties": 1,
+        "propertyNames": {"pattern": FACTOR_NAME},
+        "additionalProperties": {"oneOf": [levels, groups]},
+    }
+
+
+def _scales() -> Schema:
+    return {"type": "object", "propertyNames": {"pattern": SCALE_NAME}, "additionalProperties": {"type": "object"}}
+
+
+def _by_kind(alternatives: Mapping[str, Schema], rest: Schema) -> Schema:
+    """One alternative a kind, and `rest` for a kind that a factor chooses or a level supplies: dyno checks those."""
+    varied = {"type": "object", "properties": {"kind": _VARIED}, "required": ["kind"], **rest}
+    absent = {"type": "object", "not": {"required": ["kind"]}, **rest}
+    known = [{"type": "object", "required": ["kind"], **schema} for schema in alternatives.values()]
+    return {"oneOf": [*known, varied, absent]}
+
+
+def _kind(model: type[BaseModel], name: str) -> Schema:
+    return {"const": name, "description": model.model_fields["kind"].description}
+
+
+def _system(kinds: Mapping[str, type[BaseModel]], definitions: Schema) -> Schema:
+    section = _varied(_schema_of(SystemSection, "system", definitions), definitions)["properties"]
+    alternatives = {}
+    for name, options in kinds.items():
+        config = _varied(_schema_of(options, f"system.{name}", definitions), definitions)
+        config["description"] = section["config"]["description"]
+        properties = {**section, "kind": _kind(SystemSection, name), "config": config}
+        alternatives[name] = {"properties": properties, "additionalProperties": False}
+    return _by_kind(alternatives, {"additionalProperties": True})
+
+
+def _workload(kinds: Mapping[str, type[BaseModel]], definitions: Schema) -> Schema:
+    alternatives = {}
+    for name, options in kinds.items():
+        schema = _varied(_schema_of(options, f"workload.{name}", definitions), definitions)
+        properties = {"kind": _kind(WorkloadSection, name), **schema.get("properties", {})}
+        alternatives[name] = {**schema, "properties": properties}
+        alternatives[name].setdefault("additionalProperties", False)
+    return _by_kind(alternatives, {"additionalProperties": True})
+
+
+def _observe(kinds: Mapping[str, type[BaseModel]], definitions: Schema) -> Schema:
+    with_options = [
+        {
+            "type": "object",
+            "properties": {name: {"anyOf": [_schema_of(options, f"observe.{name}", definitions), {"type": "null"}]}},
+            "required": [name],
+            "additionalProperties": False,
+        }
+        for name, options in kinds.items()
+    ]
+    return {"type": "array", "items": {"anyOf": [{"enum": sorted(kinds)}, *with_options]}}

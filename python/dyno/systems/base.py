@@ -1,0 +1,98 @@
+"""What every system under test can do. The lab calls these in the order of a run's life, and nothing else."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar, Generic, TypeVar
+
+from dyno.hosts import LocalHost
+from dyno.model.base import Frozen
+from dyno.model.endpoint import Endpoint
+
+O = TypeVar("O", bound=Frozen)  # noqa: E741 - the options of one kind
+
+
+@dataclass(frozen=True)
+class Place:
+    """What a system is given: a host, and folders that are its own. `data` is on the file system to be measured."""
+
+    host: LocalHost
+    data: Path
+    logs: Path
+    core: str
+
+
+class System(ABC, Generic[O]):
+    """One system in one configuration at one place.
+
+    `kind` is its name in study files, `backend` the protocol that its endpoint speaks.
+
+    Life: provision once a study; `prepare`, load, `snapshot` once a data set; then for each run `restore`, `start`,
+    `ready`, drive, `status`, `stop`; `destroy` at the end. Each raises RunError with the cause, InvalidRun where the
+    system runs but not as it was asked to. `limit` is in seconds.
+    """
+
+    kind: ClassVar[str]
+    backend: ClassVar[str]
+    Options: ClassVar[type[Frozen]]
+
+    def __init__(self, options: O, place: Place) -> None:
+        self.options = options
+        self.place = place
+
+    def provision(self, limit: float) -> dict[str, str]:
+        """Have the programs ready; returns their versions by name."""
+        return {}
+
+    def data_key(self) -> dict[str, Any]:
+        """Those of the options that shape the stored data: cells that agree in them share one loaded data set."""
+        return {}
+
+    @abstractmethod
+    def prepare(self, limit: float) -> None:
+        """Make an empty store, replacing what is there, so that `start` gives an endpoint that can be loaded."""
+
+    def snapshot(self, target: Path, limit: float) -> None:
+        """Keep the data of the stopped system in `target`, which must not exist."""
+        self.place.host.copy_tree(self.place.data, target, reflink=False, limit=limit)
+
+    def restore(self, source: Path, limit: float, *, reflink: bool) -> None:
+        """Put the stopped system's data back to a snapshot, synced to the device."""
+        self.place.host.remove_tree(self.place.data)
+        self.place.host.copy_tree(source, self.place.data, reflink=reflink, limit=limit)
+
+    def data_files(self) -> list[Path]:
+        """The files whose state in page cache is part of `caches: cold`."""
+        if not self.place.data.is_dir():
+            return []
+        return sorted(path for path in self.place.data.rglob("*") if path.is_file())
+
+    @abstractmethod
+    def start(self, run: int, limit: float) -> None:
+        """Start it on the data that are there. `run` is the run's place in the order of execution."""
+
+    @abstractmethod
+    def ready(self, limit: float) -> Endpoint:
+        """Wait until it answers, by asking it, and say where it can be reached."""
+
+    def asked(self) -> dict[str, Any]:
+        """The settings that must be effective, keyed and typed as the system reads them back."""
+        return {}
+
+    def status(self) -> dict[str, float]:
+        """The system's own counters and sizes, now."""
+        return {}
+
+    def check(self, limit: float) -> None:
+        """Check the stopped system's data. Raises RunError where they are damaged."""
+
+    @abstractmethod
+    def stop(self, limit: float) -> None:
+        """Stop it; nothing happens where it does not run."""
+
+    def destroy(self) -> None:
+        """Stop it and remove its data."""
+        self.stop(limit=60.0)
+        self.place.host.remove_tree(self.place.data)

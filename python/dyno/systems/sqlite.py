@@ -1,0 +1,143 @@
+"""SQLite: embedded, so that the driver's own process does its work; configured by pragmas, which are read back."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, field_validator
+
+from dyno.model.base import Frozen, RunError
+from dyno.model.endpoint import Endpoint
+from dyno.model.units import Duration, Size
+from dyno.systems.base import System
+
+_PAGE_SIZES = (512, 1024, 2048, 4096, 8192, 16384, 32768, 65536)
+
+
+class SqliteOptions(Frozen):
+    """Pragmas. One that is not given keeps SQLite's own default, which is recorded with each run."""
+
+    journal_mode: Literal["delete", "truncate", "persist", "memory", "wal", "off"] | None = None
+    synchronous: Literal["off", "normal", "full", "extra"] | None = None
+    cache_size: Annotated[Size | None, Field(description="page cache of each connection; whole KiB")] = None
+    mmap_size: Annotated[Size | None, Field(description="how much of the file is read by memory map")] = None
+    locking_mode: Annotated[Literal["normal", "exclusive"] | None, Field(description="exclusive takes one client")] = None
+    page_size: Annotated[Size | None, Field(description="of the file; a power of two, 512 B to 64 KiB")] = None
+    busy_timeout: Annotated[Duration, Field(le=3600, description="how long a client waits for another's lock")] = 10.0
+    check: Annotated[
+        Literal["none", "quick", "full"],
+        Field(description="after each run: PRAGMA quick_check, integrity_check, or none"),
+    ] = "quick"
+
+    @field_validator("page_size")
+    @classmethod
+    def _page_size_is_one_that_sqlite_takes(cls, value: int | None) -> int | None:
+        if value is not None and value not in _PAGE_SIZES:
+            raise ValueError(f"page_size is one of {', '.join(map(str, _PAGE_SIZES))} B")
+        return value
+
+    @field_validator("cache_size")
+    @classmethod
+    def _cache_size_is_whole_kib(cls, value: int | None) -> int | None:
+        # PRAGMA cache_size = -N counts KiB; anything finer would not be effective as asked.
+        if value is not None and value % 1024:
+            raise ValueError("cache_size is a whole number of KiB")
+        return value
+
+
+class SqliteSystem(System[SqliteOptions]):
+    """One database file in the data folder."""
+
+    kind = "sqlite"
+    backend = "sqlite"
+    Options = SqliteOptions
+
+    @property
+    def _file(self) -> Path:
+        return self.place.data / "data.db"
+
+    def provision(self, limit: float) -> dict[str, str]:
+        """The library is inside dyno-core; its version is asked of it."""
+        answer = self.place.host.run([self.place.core, "version", "--json"], limit=limit, log=self.place.logs / "version")
+        return {"sqlite": str(json.loads(answer)["sqlite"])}
+
+    def data_key(self) -> dict[str, Any]:
+        """Only the page size is fixed when the file is made; the journal mode is set again for each run."""
+        return {"page_size": self.options.page_size}
+
+    def prepare(self, limit: float) -> None:
+        """An empty folder; the loader makes the file."""
+        self.place.host.remove_tree(self.place.data)
+        self.place.data.mkdir()
+
+    def start(self, run: int, limit: float) -> None:
+        """Nothing to start: it is embedded."""
+        if not self.place.data.is_dir():
+            raise RunError("there are no data to start on")
+
+    def ready(self, limit: float) -> Endpoint:
+        """Open the file with these settings and have it answer."""
+        endpoint = Endpoint(backend=self.backend, settings={"path": str(self._file), "config": self._config()})
+        if self._file.exists():
+            self._probe(endpoint, limit)
+        return endpoint
+
+    def asked(self) -> dict[str, Any]:
+        """Every pragma that the study sets."""
+        return self._config()
+
+    def status(self) -> dict[str, float]:
+        """Sizes of the file and of its log, in bytes."""
+        return {f"{path.name.replace('.', '_')}_bytes": float(path.stat().st_size) for path in self.data_files()}
+
+    def check(self, limit: float) -> None:
+        """SQLite's own check of pages, order and references."""
+        if self.options.check == "none" or not self._file.exists():
+            return
+        pragma = "quick_check" if self.options.check == "quick" else "integrity_check"
+        try:
+            with closing(sqlite3.connect(f"file:{self._file}?mode=ro", uri=True, timeout=limit)) as connection:
+                answers = [str(row[0]) for row in connection.execute(f"PRAGMA {pragma}(10)")]
+        except sqlite3.Error as error:
+            raise RunError(f"PRAGMA {pragma}: {error}") from error
+        if answers != ["ok"]:
+            raise RunError(f"PRAGMA {pragma} found damage: {'; '.join(answers)}")
+
+    def stop(self, limit: float) -> None:
+        """Nothing to stop: it ends with the driver."""
+
+    def _config(self) -> dict[str, Any]:
+        given = {
+            "journal_mode": self.options.journal_mode,
+            "synchronous": self.options.synchronous,
+            "cache_size_bytes": self.options.cache_size,
+            "mmap_size_bytes": self.options.mmap_size,
+            "locking_mode": self.options.locking_mode,
+            "page_size_bytes": self.options.page_size,
+            "busy_timeout_ms": round(self.options.busy_timeout * 1000),
+        }
+        return {key: value for key, value in given.items() if value is not None}
+
+    def _probe(self, endpoint: Endpoint, limit: float) -> None:
+        job = self.place.logs / "probe.json"
+        job.parent.mkdir(parents=True, exist_ok=True)
+        job.write_text(
+            json.dumps(
+                {
+                    "format": 1,
+                    "phase": "run",
+                    "backend": {"kind": endpoint.backend, **endpoint.settings},
+                    "workload": {"kind": "null"},
+                    "clients": 1,
+                    "operations": 1,
+                    "seed": 0,
+                }
+            )
+        )
+        self.place.host.run(
+            [self.place.core, "drive", "--probe", "--job", str(job)], limit=limit, log=self.place.logs / "probe"
+        )

@@ -1,0 +1,94 @@
+"""What every workload can do: load a data set, drive a system once, and say what was measured."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, ClassVar, Generic, Protocol, TypeVar
+
+import polars as pl
+
+from dyno.model.base import Frozen
+from dyno.model.endpoint import Endpoint
+
+O = TypeVar("O", bound=Frozen)  # noqa: E741 - the options of one kind
+
+INTERVAL_COLUMNS = {
+    "start_ns": pl.Int64,
+    "end_ns": pl.Int64,
+    "warmup": pl.Boolean,
+    "operation": pl.String,
+    "count": pl.Int64,
+    "errors": pl.Int64,
+    "mean_us": pl.Float64,
+    "p50_us": pl.Float64,
+    "p95_us": pl.Float64,
+    "p99_us": pl.Float64,
+    "max_us": pl.Float64,
+}
+"""The columns of `intervals.parquet`: one row an operation and interval, times in ns since the epoch."""
+
+
+class Runner(Protocol):
+    """What the lab gives a workload to start its driver with: it watches over it, and stops it when it must."""
+
+    core: str
+    folder: Path
+
+    def execute(self, argv: Sequence[str]) -> int:
+        """Run a driver to its end; its exit status. Raises RunError past the limit, Interrupted when told to end."""
+        ...
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What a driver measured. `complete` is False where it was cut short before it had done what was asked."""
+
+    complete: bool
+    responses: dict[str, float]
+    errors: dict[str, dict[str, int]] = field(default_factory=dict)
+    measured_from_ns: int | None = None
+    measured_to_ns: int | None = None
+    settings: dict[str, Any] = field(default_factory=dict)
+    status: dict[str, float] = field(default_factory=dict)
+    versions: dict[str, str] = field(default_factory=dict)
+    loop: str | None = None
+    job: dict[str, Any] = field(default_factory=dict)
+    intervals: pl.DataFrame | None = None
+    histogram_log: Path | None = None
+
+
+class Workload(ABC, Generic[O]):
+    """One workload with its parameters.
+
+    `backends` are the protocols it speaks. Raises RunError where the driver failed, InvalidRun where it ended without
+    having done what was asked.
+    """
+
+    kind: ClassVar[str]
+    Options: ClassVar[type[Frozen]]
+    backends: ClassVar[frozenset[str]]
+
+    def __init__(self, options: O) -> None:
+        self.options = options
+
+    def data_key(self) -> dict[str, Any]:
+        """Those of the options that shape the loaded data."""
+        return {}
+
+    def data_bytes(self) -> int:
+        """About how much room the loaded data take, for the forecast before the first run; 0 where there are none."""
+        return 0
+
+    def expected_seconds(self) -> float | None:
+        """How long driving takes where the options say so; None where it depends on the system."""
+        return None
+
+    def load(self, runner: Runner, endpoint: Endpoint, seed: int) -> None:
+        """Fill an empty system; nothing happens where the workload needs no data."""
+
+    @abstractmethod
+    def drive(self, runner: Runner, endpoint: Endpoint, seed: int) -> Measured:
+        """Carry the workload out once."""

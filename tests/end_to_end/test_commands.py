@@ -1,0 +1,258 @@
+"""Every command as a new user would try it, with mistakes."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import jsonschema
+import pytest
+import yaml
+
+from tests.end_to_end.conftest import DYNO, SIMULATED, SQLITE, Dyno
+
+Write = Callable[..., Path]
+
+
+def results_of(folder: Path, study: str) -> Path:
+    return sorted((folder / "results" / study).iterdir())[-1]
+
+
+def refused(answer: subprocess.CompletedProcess[str], *fragments: str) -> None:
+    """One line on standard error, status 2, no traceback."""
+    assert answer.returncode == 2, answer.stderr
+    assert answer.stdout == ""
+    assert "Traceback" not in answer.stderr
+    lines = answer.stderr.strip().splitlines()
+    assert len(lines) == 1, answer.stderr
+    for fragment in fragments:
+        assert fragment in lines[0]
+
+
+def test_check_says_that_a_good_file_is_good(dyno: Dyno, study: Write) -> None:
+    answer = dyno("check", study())
+    assert answer.returncode == 0
+    assert "2 cells of 1 factors" in answer.stdout
+
+
+def test_check_names_file_line_key_and_remedy(dyno: Dyno, study: Write) -> None:
+    path = study(SIMULATED.replace("question:", "qestion:"))
+    refused(dyno("check", path), f"{path}:3", "qestion", "question")
+
+
+def test_a_missing_file_is_one_line(dyno: Dyno) -> None:
+    refused(dyno("check", "nowhere.yaml"), "nowhere.yaml", "no such file")
+
+
+def test_a_workload_that_cannot_drive_the_system_is_refused_by_check_plan_and_run(dyno: Dyno, study: Write) -> None:
+    path = study(SQLITE.replace("kind: ycsb, mix: a, records: 300, operations: 400, threads: 2", "kind: simulated"))
+    for command in ("check", "plan", "run"):
+        refused(dyno(command, path), "simulated cannot drive system sqlite")
+
+
+def test_plan_shows_cells_blocks_and_runs(dyno: Dyno, study: Write) -> None:
+    answer = dyno("plan", study())
+    assert answer.returncode == 0
+    assert "3 to 12 of 2 runs each = 6 to 24 runs" in answer.stdout
+    assert "1500" in answer.stdout
+
+
+def test_plan_as_json_is_what_a_run_keeps(dyno: Dyno, study: Write, tmp_path: Path) -> None:
+    planned = json.loads(dyno("plan", study(), "--format", "json").stdout)
+    assert dyno("run", study()).returncode == 0
+    assert json.loads((results_of(tmp_path, "simulated") / "plan.json").read_text()) == planned
+
+
+def test_the_schema_takes_good_files_and_refuses_bad_ones(dyno: Dyno) -> None:
+    schema = json.loads(dyno("schema").stdout)
+    jsonschema.Draft202012Validator.check_schema(schema)
+    jsonschema.validate(yaml.safe_load(SIMULATED), schema)
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.validate({**yaml.safe_load(SIMULATED), "sytem": {}}, schema)
+
+
+def test_a_study_runs_from_file_to_report(dyno: Dyno, study: Write, tmp_path: Path) -> None:
+    answer = dyno("run", study())
+    assert answer.returncode == 0, answer.stderr
+    folder = results_of(tmp_path, "simulated")
+    page = (folder / "report.html").read_text()
+    assert "Is the second mean above the first?" in page
+    assert f"report: results/simulated/{folder.name}/report.html" in answer.stderr
+    shown = json.loads(dyno("show", folder, "--format", "json").stdout)
+    assert shown["study"] == "simulated"
+    cell = next(cell for cell in shown["cells"] if cell["response"] == "throughput")
+    for key in ("levels", "response", "unit", "n", "failed", "invalid", "mean", "sd", "cov", "ci", "converged"):
+        assert key in cell
+    comparison = next(each for each in shown["comparisons"] if each["response"] == "throughput")
+    assert {"response", "a", "b", "within", "ratio", "ci", "verdict"} <= comparison.keys()
+    assert comparison["ci"][0] < comparison["ratio"] < comparison["ci"][1]
+    assert comparison["ci"][0] < 1.5 < comparison["ci"][1] * 1.05
+    assert comparison["verdict"] == "higher"
+    assert shown["failures"] == []
+
+
+def test_a_run_leaves_only_its_results_behind(dyno: Dyno, study: Write, tmp_path: Path) -> None:
+    assert dyno("run", study(SQLITE)).returncode == 0
+    folder = results_of(tmp_path, "embedded")
+    assert {path.name for path in folder.iterdir()} == {
+        "study.yaml", "plan.json", "environment.json", "events.jsonl", "runs", "report.html", "figures",
+    }  # fmt: skip
+    assert list((tmp_path / "state" / "undo").iterdir()) == []
+
+
+def test_a_sqlite_run_keeps_everything_that_the_design_names(dyno: Dyno, study: Write, tmp_path: Path) -> None:
+    assert dyno("run", study(SQLITE)).returncode == 0
+    run = results_of(tmp_path, "embedded") / "runs" / "0001"
+    for name in ("run.json", "intervals.parquet", "latency.hlog", "samples.parquet"):
+        assert (run / name).stat().st_size > 0, name
+    record = json.loads((run / "run.json").read_text())
+    assert record["outcome"] == "ok"
+    assert record["settings"]["journal_mode"] == record["levels"]["journal_mode"]
+    assert record["settings"]["synchronous"] == "off"
+    assert record["commands"][0][0].endswith("dyno-core")
+    assert record["responses"]["throughput"] > 0
+
+
+def test_the_report_of_a_copied_folder_is_the_same_byte_for_byte(dyno: Dyno, study: Write, tmp_path: Path) -> None:
+    assert dyno("run", study(SQLITE)).returncode == 0
+    folder = results_of(tmp_path, "embedded")
+    copy = tmp_path / "elsewhere" / "copy"
+    copy.parent.mkdir()
+    os.rename(folder, copy)
+    before = {path.name: path.read_bytes() for path in [copy / "report.html", *(copy / "figures").iterdir()]}
+    assert dyno("report", copy).returncode == 0
+    assert {path.name: path.read_bytes() for path in [copy / "report.html", *(copy / "figures").iterdir()]} == before
+
+
+def test_set_and_scale_reach_the_run(dyno: Dyno, study: Write, tmp_path: Path) -> None:
+    path = study(SIMULATED + "scales:\n  tiny: {replicates: {min: 2, max: 2}}\n")
+    assert dyno("run", path, "--scale", "tiny", "--set", "system.config.cov=1%").returncode == 0
+    shown = json.loads(dyno("show", results_of(tmp_path, "simulated"), "--format", "json").stdout)
+    assert shown["scale"] == "tiny"
+    assert {cell["n"] for cell in shown["cells"]} == {2}
+
+
+@pytest.mark.parametrize(
+    ("words", "fragments"),
+    [
+        (["--set", "workload.recrods=1"], ["--set", "recrods"]),
+        (["--set", "workload"], ["--set workload", "key=value"]),
+        (["--scale", "smok"], ["smok"]),
+    ],
+)
+def test_wrong_options_are_one_line(dyno: Dyno, study: Write, words: list[str], fragments: list[str]) -> None:
+    refused(dyno("run", study(SQLITE), *words), *fragments)
+
+
+def test_a_failing_cell_makes_status_1_and_is_named(dyno: Dyno, study: Write, tmp_path: Path) -> None:
+    path = study(SIMULATED.replace("cov: 5%", "cov: 5%, failing: 100%"))
+    answer = dyno("run", path)
+    assert answer.returncode == 1
+    assert "mean=1000: no ok run" in answer.stderr
+    shown = json.loads(dyno("show", results_of(tmp_path, "simulated"), "--format", "json").stdout)
+    assert shown["failures"][0]["step"] == "start"
+    assert shown["failures"][0]["cause"] == "simulated failure"
+
+
+def test_a_strict_study_that_misses_its_precision_makes_status_1(dyno: Dyno, study: Write) -> None:
+    path = study(SIMULATED.replace("max: 12, precision: 10%", "max: 3, precision: 0.01%, strict: true"))
+    answer = dyno("run", path)
+    assert answer.returncode == 1
+    assert "did not reach the precision" in answer.stderr
+    assert dyno("run", path, "--set", "replicates.strict=false").returncode == 0
+
+
+def test_show_knows_the_responses_that_there_are(dyno: Dyno, study: Write, tmp_path: Path) -> None:
+    dyno("run", study())
+    folder = results_of(tmp_path, "simulated")
+    assert "mean latency" in dyno("show", folder, "--response", "latency_mean").stdout
+    refused(dyno("show", folder, "--response", "latncy"), "latncy", "throughput")
+    rows = list(csv.DictReader(io.StringIO(dyno("show", folder, "--format", "csv").stdout)))
+    assert {"response", "mean", "n"} <= rows[0].keys()
+
+
+@pytest.mark.parametrize("command", [["show"], ["report"], ["compare", "."]])
+def test_a_folder_that_is_none_is_refused(dyno: Dyno, command: list[str], tmp_path: Path) -> None:
+    refused(dyno(*command, "nowhere"), "not a results folder")
+
+
+def test_compare_sets_two_folders_side_by_side_and_never_says_faster(dyno: Dyno, study: Write, tmp_path: Path) -> None:
+    dyno("run", study(), "--results", "a")
+    dyno("run", study(), "--results", "b", "--set", "system.config.seed=7")
+    a, b = (next((tmp_path / name / "simulated").iterdir()) for name in "ab")
+    answer = dyno("compare", a, b)
+    assert answer.returncode == 0
+    assert "not interleaved" in answer.stdout
+    assert "faster" not in answer.stdout
+    assert len(json.loads(dyno("compare", a, b, "--format", "json").stdout)) == 2
+
+
+def test_doctor_finds_what_is_needed_and_leaves_nothing(dyno: Dyno, tmp_path: Path) -> None:
+    answer = dyno("doctor")
+    assert answer.returncode == 0, answer.stdout
+    assert "ok   dyno-core" in answer.stdout
+    assert {path.name for path in tmp_path.iterdir()} == {"state"}
+
+
+def test_clean_has_nothing_to_do_after_a_good_run(dyno: Dyno, study: Write) -> None:
+    dyno("run", study())
+    answer = dyno("clean")
+    assert (answer.returncode, answer.stdout.strip()) == (0, "nothing was left")
+
+
+def test_results_that_cannot_be_written_are_one_line(dyno: Dyno, study: Write, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    refused(dyno("run", study(), "--results", "file/results"), "file/results")
+
+
+def test_too_little_disk_is_refused_before_anything_starts(dyno: Dyno, study: Write) -> None:
+    path = study(SIMULATED + "host: {require: {free_disk: 900000 TiB}}\n")
+    answer = dyno("run", path)
+    assert answer.returncode == 2
+    assert "free_disk" in answer.stderr
+
+
+def test_nothing_to_resume_is_said(dyno: Dyno, study: Write) -> None:
+    path = study()
+    refused(dyno("run", path, "--resume"), "nothing to resume")
+    dyno("run", path)
+    refused(dyno("run", path, "--resume"), "nothing to resume", "is done")
+    refused(dyno("run", path, "--resume", "--set", "seed=9"), "another study file, scale or --set")
+
+
+def test_ctrl_c_ends_with_130_and_resume_goes_on(study: Write, home: dict[str, str], tmp_path: Path, dyno: Dyno) -> None:
+    path = study(SQLITE.replace("operations: 400", "duration: 1 s"))
+    with subprocess.Popen(
+        [DYNO, "run", str(path)], cwd=tmp_path, env=home, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stderr is not None
+        for line in process.stderr:
+            if line.startswith("run 1 "):
+                break
+        time.sleep(0.5)  # into the second run
+        process.send_signal(signal.SIGINT)
+        _, errors = process.communicate(timeout=30)
+    assert process.returncode == 130, errors
+    folder = results_of(tmp_path, "embedded")
+    outcomes = [json.loads(path.read_text())["outcome"] for path in sorted(folder.glob("runs/*/run.json"))]
+    assert outcomes == ["ok", "partial"]
+    answer = dyno("run", path, "--resume")
+    assert answer.returncode == 0, answer.stderr
+    shown = json.loads(dyno("show", folder, "--format", "json").stdout)
+    throughput = [cell for cell in shown["cells"] if cell["response"] == "throughput"]
+    assert [cell["n"] for cell in throughput] == [2, 2]
+    assert sum(cell["partial"] for cell in throughput) == 1
+
+
+def test_output_into_a_closed_pipe_is_no_error(study: Write, home: dict[str, str], tmp_path: Path) -> None:
+    command = f"{DYNO} schema | head -n 1"
+    answer = subprocess.run(["bash", "-o", "pipefail", "-c", command], env=home, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert "Traceback" not in answer.stderr
+    assert answer.stderr == ""

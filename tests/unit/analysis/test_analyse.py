@@ -1,0 +1,373 @@
+"""What runs are turned into: figures, comparisons, verdicts and words."""
+
+from __future__ import annotations
+
+import json
+import math
+import time
+
+import pytest
+from making import Runs, study
+
+from dyno import stats
+from dyno.analysis import analyse
+from dyno.model.run import Outcome
+
+DELETE = [100.0, 104.0, 96.0, 101.0, 99.0, 103.0]
+WAL = [301.0, 310.0, 290.0, 305.0, 297.0, 308.0]
+
+
+def journal(**rule):
+    return study({"journal": ["delete", "wal"]}, compare="journal", **rule)
+
+
+def by_threads(**rule):
+    return study({"threads": [1, 4], "journal": ["delete", "wal"]}, compare="journal", **rule)
+
+
+def only(found, response="throughput"):
+    return [each for each in found if each.response == response]
+
+
+def test_a_cell_s_figures_are_those_of_its_ok_runs_alone() -> None:
+    plan = journal()
+    runs = Runs(plan).add_cells({0: DELETE, 1: WAL}).fail(0, 6).fail(0, 6, Outcome.INVALID).fail(1, 6, Outcome.PARTIAL)
+    delete, wal = analyse(plan, runs, ended=None).cells
+    expected = stats.describe(DELETE)
+    assert (delete.n, delete.mean, delete.sd, delete.mad) == (6, expected.mean, expected.sd, expected.mad)
+    assert delete.ci == stats.mean_interval(DELETE, 0.95)
+    assert delete.values == tuple(DELETE)
+    assert (delete.failed, delete.invalid, delete.partial) == (1, 1, 0)
+    assert (wal.failed, wal.invalid, wal.partial) == (0, 0, 1)
+
+
+def test_values_stand_in_order_of_execution_even_when_runs_are_handed_over_shuffled() -> None:
+    plan = study({})
+    runs = Runs(plan).add_cells({0: [3.0, 1.0, 2.0]})
+    assert analyse(plan, runs[::-1], ended=None) == analyse(plan, runs, ended=None)
+    assert analyse(plan, runs[::-1], ended=None).cells[0].values == (3.0, 1.0, 2.0)
+
+
+def test_each_response_has_its_unit_and_the_deciding_one_comes_first() -> None:
+    plan = journal(of="latency_p99")
+    runs = Runs(plan)
+    for block in range(3):
+        for cell in (0, 1):
+            values = {"read.latency_p99": 2.0, "throughput": 5.0 + block, "cpu_per_op": 7.0, "latency_p99": 1.0}
+            runs.add(cell, block, responses=values)
+    found = analyse(plan, runs, ended=None)
+    units = {cell.response: cell.unit for cell in found.cells}
+    assert list(units.items()) == [
+        ("latency_p99", "ms"),
+        ("throughput", "ops/s"),
+        ("cpu_per_op", "us"),
+        ("read.latency_p99", "ms"),
+    ]
+    assert found.response == "latency_p99"
+
+
+def test_a_response_of_one_operation_is_given_only_for_the_cells_that_have_it() -> None:
+    plan = journal()
+    runs = Runs(plan).add_cells({0: [1.0, 2.0], 1: [1.0, 2.0]})
+    runs.add(0, 2, responses={"throughput": 1.5, "read.latency_p50": 0.2})
+    found = analyse(plan, runs, ended=None)
+    assert [cell.cell for cell in only(found.cells, "read.latency_p50")] == [0]
+    assert [cell.cell for cell in only(found.cells)] == [0, 1]
+
+
+def test_a_response_without_a_known_unit_is_left_out_and_said() -> None:
+    plan = study({})
+    runs = Runs(plan).add(0, 0, responses={"throughput": 1.0, "joy": 2.0})
+    found = analyse(plan, runs, ended=None)
+    assert {cell.response for cell in found.cells} == {"throughput"}
+    assert any("left out: joy" in note for note in found.notes)
+
+
+def test_precision_of_the_mean_decides_for_each_cell_by_itself() -> None:
+    plan = journal(precision="5%")
+    runs = Runs(plan).add_cells({0: [100.0, 101.0, 99.0], 1: [100.0, 150.0, 60.0]})
+    delete, wal = analyse(plan, runs, ended=None).cells
+    assert delete.converged
+    assert delete.precision == pytest.approx(0.0248, abs=1e-4)
+    assert not wal.converged
+
+
+def test_precision_of_the_ratio_decides_for_both_cells_of_a_comparison() -> None:
+    plan = study({"journal": ["a", "b", "c"]}, compare="journal", precision_of="ratio", precision="5%")
+    drift = [1.0, 2.0, 0.5]  # hopeless for a mean, gone within blocks
+    runs = Runs(plan).add_cells({0: drift, 1: [1.1 * d for d in drift], 2: [1.1, 1.9, 0.7]})
+    found = analyse(plan, runs, ended=None)
+    assert [each.converged for each in found.comparisons] == [True, False, False]
+    assert [cell.converged for cell in found.cells] == [False, False, False]
+    two = journal(precision_of="ratio", precision="5%")
+    runs = Runs(two).add_cells({0: drift, 1: [1.1 * d for d in drift]})
+    assert [cell.converged for cell in analyse(two, runs, ended=None).cells] == [True, True]
+
+
+def test_a_study_of_ratios_with_nothing_to_compare_goes_by_the_mean() -> None:
+    plan = study({}, precision_of="ratio", precision="5%")
+    assert not analyse(plan, Runs(plan).add_cells({0: [1.0, 2.0, 3.0]}), ended=None).cells[0].converged
+
+
+def test_comparisons_are_paired_within_blocks_and_say_so() -> None:
+    plan = journal()
+    runs = Runs(plan).add_cells({0: DELETE, 1: WAL})
+    (found,) = analyse(plan, runs, ended=None).comparisons
+    expected = stats.paired_ratio(DELETE, WAL, 0.95)
+    assert (found.a, found.b, found.n, found.verdict) == ("delete", "wal", 6, "higher")
+    assert (found.ratio, found.ci) == (expected.ratio, (expected.lo, expected.hi))
+    assert found.sentence == "journal wal has 3.00x [2.99, 3.02] the throughput of delete (n = 6 pairs)."
+
+
+def test_a_block_in_which_one_side_failed_is_no_pair() -> None:
+    plan = journal()
+    runs = Runs(plan).add_cells({0: DELETE}).fail(1, 0)
+    for block in range(1, 6):
+        runs.add(1, block, WAL[block])
+    (found,) = analyse(plan, runs, ended=None).comparisons
+    assert found.n == 5
+    assert found.ratio == stats.paired_ratio(DELETE[1:], WAL[1:], 0.95).ratio
+
+
+def test_a_retry_takes_the_place_of_the_failed_run_in_its_block() -> None:
+    plan = journal()
+    runs = Runs(plan).add_cells({0: DELETE[:2]}).fail(1, 0).add(1, 0, WAL[0], attempt=1).add(1, 1, WAL[1])
+    found = analyse(plan, runs, ended=None)
+    assert found.comparisons[0].n == 2
+    assert "pairs" in found.comparisons[0].sentence
+    assert (found.cells[1].n, found.cells[1].failed) == (2, 1)
+
+
+def test_without_two_common_blocks_runs_are_compared_unpaired() -> None:
+    plan = journal()
+    runs = Runs(plan)
+    for block in range(3):
+        runs.add(0, block, DELETE[block])
+        runs.add(1, block + 3, WAL[block])
+    (found,) = analyse(plan, runs, ended=None).comparisons
+    assert found.ratio == stats.unpaired_ratio(DELETE[:3], WAL[:3], 0.95).ratio
+    assert "(n = 3 runs, not paired)" in found.sentence
+
+
+def test_comparisons_stay_within_the_levels_of_the_other_factors() -> None:
+    plan = by_threads()
+    runs = Runs(plan).add_cells({0: DELETE, 1: WAL, 2: WAL, 3: DELETE})
+    one, four = analyse(plan, runs, ended=None).comparisons
+    assert (one.within, one.verdict) == ({"threads": "1"}, "higher")
+    assert (four.within, four.verdict) == ({"threads": "4"}, "lower")
+    assert four.sentence.startswith("With threads=4, journal wal has 0.33x [0.33, 0.33] the throughput of delete")
+
+
+def test_all_pairs_of_levels_are_compared_the_one_declared_first_as_one() -> None:
+    plan = study({"n": [10, 9, 1]}, compare="n")
+    found = analyse(plan, Runs(plan).add_cells({0: DELETE, 1: DELETE, 2: DELETE}), ended=None).comparisons
+    assert [(each.a, each.b) for each in found] == [("10", "9"), ("10", "1"), ("9", "1")]
+
+
+def test_an_interval_that_holds_one_shows_no_difference_and_claims_none() -> None:
+    plan = journal()
+    runs = Runs(plan).add_cells({0: DELETE, 1: DELETE[::-1]})
+    found = analyse(plan, runs, ended=None)
+    assert found.comparisons[0].verdict == "no difference shown"
+    assert found.comparisons[0].sentence.startswith(
+        "no difference in throughput is shown between journal wal and delete: "
+    )
+    assert "faster" not in found.answer
+
+
+def test_lower_latency_is_said_as_lower_and_never_as_faster() -> None:
+    plan = journal(of="latency_p99")
+    runs = Runs(plan).add_cells({0: DELETE, 1: [v / 2 for v in DELETE]}, "latency_p99")
+    found = analyse(plan, runs, ended=None)
+    assert found.comparisons[0].sentence == (
+        "journal wal has 0.50x [0.50, 0.50] the 99th percentile latency of delete (lower is better; n = 6 pairs)."
+    )
+    assert found.answer == "wal has a lower 99th percentile latency than delete: 0.50x [0.50, 0.50]."
+
+
+def test_an_end_of_an_interval_beside_one_is_written_so_that_its_side_is_seen() -> None:
+    plan = journal()
+    runs = Runs(plan).add_cells({0: [100.0, 200.0, 300.0], 1: [100.4, 200.9, 301.3]})
+    assert "1.004x [1.004, 1.005]" in analyse(plan, runs, ended=None).comparisons[0].sentence
+
+
+def test_a_run_of_either_side_alone_is_not_enough_and_gives_no_ratio() -> None:
+    plan = journal()
+    runs = Runs(plan).add_cells({0: DELETE, 1: [300.0]})
+    (found,) = analyse(plan, runs, ended=None).comparisons
+    assert (found.verdict, found.ratio, found.ci, found.converged) == ("not enough runs", None, None, False)
+    assert found.sentence == (
+        "journal wal and delete cannot be compared in throughput: delete has 6 ok runs and wal has 1, and each needs 2."
+    )
+
+
+def test_zero_throughput_has_a_mean_but_no_ratio_and_says_why() -> None:
+    plan = journal()
+    runs = Runs(plan).add_cells({0: DELETE[:3], 1: [0.0, 0.0, 0.0]})
+    found = analyse(plan, runs, ended=None)
+    assert found.cells[1].mean == 0
+    assert (found.cells[1].cov, found.cells[1].precision, found.cells[1].converged) == (None, None, False)
+    assert found.comparisons[0].verdict == "not enough runs"
+    assert "above 0" in found.comparisons[0].sentence
+
+
+def test_equal_values_have_an_interval_without_width() -> None:
+    plan = journal()
+    found = analyse(plan, Runs(plan).add_cells({0: [10.0] * 3, 1: [20.0] * 3}), ended=None)
+    assert found.cells[0].ci == (10.0, 10.0)
+    assert found.comparisons[0].ci == pytest.approx((2.0, 2.0))
+    assert all(cell.converged for cell in found.cells)
+
+
+def test_a_value_that_is_no_number_is_left_out_and_said_and_json_stays_json() -> None:
+    plan = journal()
+    runs = Runs(plan).add_cells({0: [*DELETE, math.nan], 1: [*WAL, math.inf]})
+    found = analyse(plan, runs, ended=None)
+    assert [cell.n for cell in found.cells] == [6, 6]
+    assert any("2 values of ok runs were not finite" in note for note in found.notes)
+    json.loads(found.model_dump_json(), parse_constant=lambda word: pytest.fail(f"{word} is no JSON"))
+
+
+@pytest.mark.parametrize("factors", [{}, {"journal": ["delete", "wal"]}])
+def test_a_study_without_runs_has_all_its_cells_and_no_answer(factors) -> None:
+    plan = study(factors, compare=next(iter(factors), None))
+    found = analyse(plan, [], ended=None)
+    assert len(found.cells) == len(plan.cells)
+    assert all(cell.n == 0 and cell.mean is None and cell.ci is None for cell in found.cells)
+    assert found.answer == "No answer: there is no ok run."
+    assert found.ended == "not ended yet"
+
+
+def test_a_study_whose_runs_all_failed_names_each_cause() -> None:
+    plan = journal()
+    found = analyse(plan, Runs(plan).fail(0, 0).fail(1, 0, cause="disk full"), ended="out of attempts")
+    assert [(f.run, f.cell, f.outcome, f.step, f.cause) for f in found.failures] == [
+        (1, 0, "failed", "ready", "no answer in 60 s"),
+        (2, 1, "failed", "ready", "disk full"),
+    ]
+    assert found.answer == "No answer: there is no ok run."
+    assert found.ended == "out of attempts"
+
+
+def test_one_run_gives_a_figure_and_no_interval() -> None:
+    plan = study({})
+    found = analyse(plan, Runs(plan).add(0, 0, 123.456), ended=None)
+    assert (found.cells[0].n, found.cells[0].mean, found.cells[0].ci) == (1, 123.456, None)
+    assert found.answer == "Throughput is 123.5 ops/s (n = 1 run). One run says nothing of its own precision."
+
+
+def test_a_run_of_a_cell_that_the_plan_has_not_is_refused() -> None:
+    larger = journal()
+    runs = Runs(larger).add(1, 0, 1.0)
+    with pytest.raises(ValueError, match="run 1 is of cell 1, but the plan has cells 0 to 0"):
+        analyse(study({}), runs, ended=None)
+
+
+def test_the_answer_names_the_range_when_all_combinations_agree() -> None:
+    plan = by_threads()
+    runs = Runs(plan).add_cells({0: DELETE, 1: [1.2 * v for v in DELETE], 2: DELETE, 3: WAL})
+    assert analyse(plan, runs, ended=None).answer == (
+        "wal is faster than delete in all 2 combinations: 1.20x [1.20, 1.20] to 3.00x [2.99, 3.02]."
+    )
+
+
+def test_the_answer_counts_and_places_when_combinations_disagree() -> None:
+    plan = study({"threads": [1, 2, 4, 8], "journal": ["delete", "wal"]}, compare="journal")
+    runs = Runs(plan).add_cells({0: DELETE, 1: WAL, 2: WAL, 3: DELETE, 4: DELETE, 5: DELETE[::-1], 6: DELETE, 7: [1.0]})
+    assert analyse(plan, runs, ended=None).answer == (
+        "wal is faster than delete in 1 of 4 combinations (3.00x [2.99, 3.02] with threads=1), "
+        "wal is slower than delete in 1 of 4 combinations (0.33x [0.33, 0.33] with threads=2), "
+        "no difference between wal and delete is shown in 1 of 4, 1 of 4 cannot be compared."
+    )
+
+
+def test_the_answer_without_a_compared_factor_is_the_best_cell() -> None:
+    plan = study({"threads": [1, 4]})
+    runs = Runs(plan).add_cells({0: DELETE, 1: WAL})
+    assert analyse(plan, runs, ended=None).answer == (
+        "The highest mean throughput is that of threads=4: 301.8 [294.0, 309.7] ops/s (n = 6 runs)."
+    )
+
+
+def test_the_answer_says_when_the_best_cell_may_not_be_the_best() -> None:
+    plan = study({"threads": [1, 4, 8]})
+    runs = Runs(plan).add_cells({0: DELETE, 1: WAL, 2: [v - 3 for v in WAL]})
+    assert analyse(plan, runs, ended=None).answer.endswith(
+        "threads=4: 301.8 [294.0, 309.7] ops/s (n = 6 runs). The intervals of 1 other cell overlap it, "
+        "so another may be the best."
+    )
+
+
+def notes(plan, runs, ended: str | None = "precise enough") -> str:
+    return "\n".join(analyse(plan, runs, ended=ended).notes)
+
+
+def test_notes_tell_what_is_missing() -> None:
+    plan = journal(precision="1%")
+    text = notes(plan, Runs(plan).add_cells({0: DELETE[:3]}).fail(1, 0), ended=None)
+    assert "has not ended" in text
+    assert "Not ok, and in no figure: 1 failed of 4 runs." in text
+    assert "No ok run in 1 cell: journal=wal." in text
+    assert "not reached in 1 of 2 cells: journal=delete (mean to 9.9%)." in text
+    assert "The smallest cell has 3 ok runs." in text
+
+
+def test_notes_count_the_errors_of_ok_runs() -> None:
+    plan = study({})
+    runs = Runs(plan).add(0, 0, 1.0, errors={"update": {"busy": 3}}).add(0, 1, 1.0, errors={"update": {"busy": 0}})
+    assert "errors in 1 of 2 ok runs (update busy: 3)." in notes(plan, runs)
+
+
+def test_notes_warn_of_coordinated_omission_only_where_a_closed_loop_measured_latency() -> None:
+    plan = study({})
+    latency = {"throughput": 1.0, "latency_p99": 2.0}
+    assert "coordinated omission" in notes(plan, Runs(plan).add(0, 0, responses=latency, loop="closed"))
+    assert "coordinated omission" not in notes(plan, Runs(plan).add(0, 0, responses=latency, loop="open"))
+    assert "coordinated omission" not in notes(plan, Runs(plan).add(0, 0, 1.0, loop="closed"))
+
+
+def test_notes_say_what_intervals_are_not_corrected_for() -> None:
+    plan = by_threads()
+    text = notes(plan, Runs(plan).add_cells(dict.fromkeys(range(4), DELETE)))
+    assert "looks after each block and stops" in text
+    assert "2 comparisons are not corrected for their number" in text
+    assert "about 0.1 would still" in text
+
+
+@pytest.mark.parametrize("setting", ["synchronous", "locking_mode"])
+def test_notes_say_when_compared_levels_promise_different_things(setting) -> None:
+    options = {"delete": {"config": {setting: "full"}}, "wal": {"config": {setting: "off"}}}
+    plan = study({"journal": ["delete", "wal"]}, compare="journal", options=options)
+    assert f"differ in {setting} (delete: full, wal: off)" in notes(plan, Runs(plan))
+    assert setting not in notes(journal(), Runs(journal()))
+
+
+def test_what_the_system_read_back_outweighs_what_was_asked() -> None:
+    plan = journal()
+    runs = Runs(plan).add(0, 0, 1.0, settings={"synchronous": 2}).add(1, 0, 1.0, settings={"synchronous": 1})
+    assert "differ in synchronous (delete: 2, wal: 1)" in notes(plan, runs)
+
+
+def test_a_side_without_ok_runs_is_judged_by_what_was_asked_on_both_sides() -> None:
+    options = {"delete": {"synchronous": "full"}, "wal": {"synchronous": "full"}}
+    plan = study({"journal": ["delete", "wal"]}, compare="journal", options=options)
+    assert "differ in" not in notes(plan, Runs(plan).add(0, 0, 1.0, settings={"synchronous": 2}).fail(1, 0))
+
+
+def test_notes_tell_the_state_of_caches() -> None:
+    assert "Caches were warm" in notes(study({}), [])
+    assert "Caches were cold" in notes(study({}, caches="cold"), [])
+
+
+def test_ten_thousand_runs_are_analysed_in_less_than_three_seconds() -> None:
+    plan = study(
+        {"workload": ["a", "b", "c"], "threads": [1, 2, 4, 8], "journal": ["delete", "wal"]}, compare="journal"
+    )
+    names = ("throughput", "latency_p50", "latency_p99", "cpu_per_op", "read.latency_p50", "read.latency_p99")
+    runs = Runs(plan)
+    for i in range(10_000):
+        runs.add(i % 24, i // 24, responses=dict.fromkeys(names, 100.0 + i * 7919 % 13))
+    before = time.perf_counter()
+    found = analyse(plan, runs, ended=None)
+    assert time.perf_counter() - before < 3
+    assert sum(cell.n for cell in only(found.cells)) == 10_000

@@ -1,0 +1,48 @@
+"""Two results folders, cell by cell."""
+
+from __future__ import annotations
+
+from making import Runs, study
+
+from dyno import stats
+from dyno.analysis import compare_folders
+
+OLD, NEW = [100.0, 104.0, 96.0], [120.0, 126.0, 118.0, 121.0]
+
+
+def test_cells_are_matched_by_their_levels_wherever_they_stand() -> None:
+    first, second = study({"threads": [1, 4]}), study({"threads": [4, 1]})
+    one, four = compare_folders(
+        first, Runs(first).add_cells({0: OLD, 1: NEW}), second, Runs(second).add_cells({0: NEW, 1: NEW})
+    )
+    expected = stats.unpaired_ratio(OLD, NEW, 0.95)
+    assert (one.levels, one.n_a, one.n_b) == ({"threads": "1"}, 3, 4)
+    assert (one.ratio, one.ci, one.verdict) == (expected.ratio, (expected.lo, expected.hi), "higher")
+    assert (four.levels, four.ratio, four.verdict) == ({"threads": "4"}, 1.0, "no difference shown")
+
+
+def test_a_difference_between_folders_is_never_called_fast_or_slow() -> None:
+    plan = study({})
+    (found,) = compare_folders(plan, Runs(plan).add_cells({0: OLD}), plan, Runs(plan).add_cells({0: NEW}))
+    assert found.sentence == (
+        "The only cell: the second folder has 1.21x [1.12, 1.31] the throughput of the first "
+        "(n = 3 runs; not interleaved: a difference may be the machine's drift)."
+    )
+
+
+def test_cells_of_one_side_alone_are_listed() -> None:
+    first, second = study({"threads": [1, 2]}), study({"threads": [2, 3]})
+    found = compare_folders(first, Runs(first), second, Runs(second).add_cells({1: OLD}))
+    assert [(each.levels["threads"], each.verdict) for each in found] == [
+        ("1", "only in the first"),
+        ("2", "not enough runs"),
+        ("3", "only in the second"),
+    ]
+    assert (found[2].n_b, found[2].mean_b) == (3, 100.0)
+
+
+def test_a_cell_at_zero_gives_no_ratio_and_says_why() -> None:
+    plan = study({})
+    (found,) = compare_folders(plan, Runs(plan).add_cells({0: [0.0, 0.0]}), plan, Runs(plan).add_cells({0: NEW}))
+    assert (found.ratio, found.verdict) == (None, "not enough runs")
+    assert "above 0" in found.sentence
