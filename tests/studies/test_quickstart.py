@@ -24,7 +24,7 @@ def test_the_quickstart_runs_whole_at_smoke(dyno: Dyno, tmp_path: Path) -> None:
     shown = json.loads(dyno("show", folder, "--format", "json").stdout)
     cells = [cell for cell in shown["cells"] if cell["response"] == "throughput"]
     assert len(cells) == 8
-    assert all(cell["n"] >= 2 and cell["converged"] for cell in cells)
+    assert all(cell["n"] >= 3 for cell in cells)
     assert len([each for each in shown["comparisons"] if each["response"] == "throughput"]) == 4
     assert shown["failures"] == []
     page = (folder / "report.html").read_text()

@@ -127,12 +127,16 @@ class Design:
         precise = narrow and not lost
         if blocks >= rule.min and narrow:
             without = f", save {lost} cells that failed" if lost else ""
-            return Stop(f"every interval is within {rule.precision:.3g} after {blocks} blocks{without}", converged=precise)
+            return Stop(
+                f"every interval is within {rule.precision:.3g} after {blocks} blocks{without}", converged=precise
+            )
         if blocks >= rule.max:
             return Stop(f"the maximum of {rule.max} blocks was reached", converged=precise)
         if rule.budget is not None and self._seconds * (1 + 1 / blocks) > rule.budget:
             limit = format_duration(rule.budget)
-            return Stop(f"another block would have passed the budget of {limit}; {blocks} blocks were run", converged=precise)
+            return Stop(
+                f"another block would have passed the budget of {limit}; {blocks} blocks were run", converged=precise
+            )
         return None
 
     def _reached(self) -> float | None:
@@ -156,7 +160,9 @@ class Design:
         if not all(values[block] > 0 for values in (values_a, values_b) for block in common):
             return None
         ratio = stats.paired_ratio(
-            [values_a[block] for block in common], [values_b[block] for block in common], self._study.replicates.confidence
+            [values_a[block] for block in common],
+            [values_b[block] for block in common],
+            self._study.replicates.confidence,
         )
         return None if ratio is None else math.expm1(ratio.half_width)
 

@@ -55,7 +55,7 @@ def examine(folder: Path) -> list[Check]:
 def _guarded(name: str, check: Callable[[str, Path], Check], folder: Path) -> Check:
     try:
         return check(name, folder)
-    except OSError as error:
+    except (OSError, subprocess.TimeoutExpired) as error:
         return Check(name, False, str(error))
 
 
@@ -68,7 +68,7 @@ def _core(name: str, _folder: Path) -> Check:
     remedy = "install dyno again with Rust's cargo on the PATH: `pip install .`"
     try:
         answer = subprocess.run([core_binary(), "--version"], capture_output=True, text=True, timeout=30, check=False)
-    except UserError as error:
+    except (UserError, OSError, subprocess.TimeoutExpired) as error:
         return Check(name, False, str(error), needed=True, remedy=remedy)
     said = (answer.stdout or answer.stderr).strip()
     return Check(name, answer.returncode == 0, said, needed=True, remedy=remedy)
@@ -88,7 +88,9 @@ def _journal(name: str, _folder: Path) -> Check:
 def _results(name: str, folder: Path) -> Check:
     existing = _existing(folder)
     holds = os.access(existing, os.W_OK)
-    return Check(name, holds, str(folder), needed=True, remedy=f"choose another with --results: {existing} is not writable")
+    return Check(
+        name, holds, str(folder), needed=True, remedy=f"choose another with --results: {existing} is not writable"
+    )
 
 
 def _disk(name: str, folder: Path) -> Check:
@@ -103,7 +105,9 @@ def _page_cache(name: str, folder: Path) -> Check:
         path.write_bytes(b"x" * 65536)
         pagecache.evict(path)
         left = pagecache.resident_bytes(path)
-    return Check(name, left == 0, "files can be dropped from it and seen in it" if left == 0 else "not dropped", remedy=remedy)
+    return Check(
+        name, left == 0, "files can be dropped from it and seen in it" if left == 0 else "not dropped", remedy=remedy
+    )
 
 
 def _reflink(name: str, folder: Path) -> Check:
@@ -121,7 +125,9 @@ def _reflink(name: str, folder: Path) -> Check:
 
 def _pressure(name: str, _folder: Path) -> Check:
     holds = Path("/proc/pressure/cpu").exists()
-    return Check(name, holds, "visible" if holds else "not visible", remedy="boot the kernel with psi=1 (Linux 4.20 or newer)")
+    return Check(
+        name, holds, "visible" if holds else "not visible", remedy="boot the kernel with psi=1 (Linux 4.20 or newer)"
+    )
 
 
 def _load(name: str, _folder: Path) -> Check:
@@ -132,7 +138,9 @@ def _load(name: str, _folder: Path) -> Check:
 
 def _root(name: str, _folder: Path) -> Check:
     holds = os.geteuid() == 0
-    return Check(name, holds, "yes" if holds else "no", remedy="not needed for embedded systems; run as root for kernel settings")
+    return Check(
+        name, holds, "yes" if holds else "no", remedy="not needed for embedded systems; run as root for kernel settings"
+    )
 
 
 def _counters(name: str, _folder: Path) -> Check:

@@ -6,6 +6,7 @@ import hashlib
 import json
 import os
 import platform
+import re
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,8 @@ from dyno import __version__
 from dyno.model.base import UserError
 
 ENVIRONMENT_FORMAT = 1
+
+_OCTAL = re.compile(rb"\\([0-7]{3})")  # how /proc/self/mounts writes blanks and backslashes
 
 _KERNEL_SETTINGS = (
     "kernel/randomize_va_space",
@@ -51,7 +54,7 @@ def capture(core: str, folders: dict[str, Path]) -> dict[str, Any]:
     }
 
 
-_MUST_AGREE = (("cpu", "model"), ("kernel", "release"), ("versions",), ("checksums",))
+_MUST_AGREE = (("cpu", "model"), ("cpu", "usable"), ("kernel", "release"), ("versions",), ("checksums",))
 
 
 def differences(before: dict[str, Any], now: dict[str, Any]) -> list[str]:
@@ -61,7 +64,7 @@ def differences(before: dict[str, Any], now: dict[str, Any]) -> list[str]:
         a: Any = before
         b: Any = now
         for key in keys:
-            a, b = a.get(key), b.get(key)
+            a, b = (a or {}).get(key), (b or {}).get(key)
         if a != b:
             changed.append(f"{'.'.join(keys)} was {a}, is {b}")
     return changed
@@ -121,7 +124,7 @@ def _virtualization() -> dict[str, str]:
 
 def _folder_of_values(folder: Path) -> dict[str, str]:
     try:
-        names = sorted(os.listdir(folder))
+        names = sorted(entry.name for entry in folder.iterdir())
     except OSError:
         return {}
     return {name: value for name in names if (value := _read(folder / name)) is not None}
@@ -160,7 +163,7 @@ def _file_system(path: Path) -> dict[str, Any]:
     best: tuple[int, list[str]] = (-1, [])
     for line in (_read("/proc/self/mounts") or "").splitlines():
         fields = line.split()
-        point = fields[1].encode().decode("unicode_escape")
+        point = os.fsdecode(_OCTAL.sub(lambda found: bytes([int(found[1], 8)]), os.fsencode(fields[1])))
         if (target == point or target.startswith(point.rstrip("/") + "/")) and len(point) >= best[0]:
             best = (len(point), fields)
     status = os.statvfs(path)
@@ -175,9 +178,9 @@ def _file_system(path: Path) -> dict[str, Any]:
 
 
 def _versions(core: str) -> dict[str, str]:
-    answer = subprocess.run([core, "version", "--json"], capture_output=True, timeout=30, check=False)
     try:
-        core_versions = json.loads(answer.stdout)
-    except ValueError as error:
-        raise UserError(f"{core} does not answer (status {answer.returncode}); install dyno again") from error
+        answer = subprocess.run([core, "version", "--json"], capture_output=True, timeout=30, check=False)
+        core_versions = dict(json.loads(answer.stdout))
+    except (OSError, subprocess.TimeoutExpired, ValueError, TypeError) as error:
+        raise UserError(f"{core} does not answer as dyno-core does ({error}); install dyno again") from error
     return {"dyno": __version__, "python": platform.python_version(), **core_versions}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import fcntl
 import os
+import stat
 import time
 from pathlib import Path
 
@@ -18,12 +19,15 @@ def copy_tree(source: Path, target: Path, *, reflink: bool, deadline: float) -> 
     with os.scandir(source) as entries:
         for entry in sorted(entries, key=lambda entry: entry.name):
             inner = target / entry.name
+            if time.monotonic() > deadline:
+                raise TimeoutError("the copy took longer than the study allows")
             if entry.is_dir(follow_symlinks=False):
                 copy_tree(Path(entry.path), inner, reflink=reflink, deadline=deadline)
             elif entry.is_file(follow_symlinks=False):
                 _copy_file(Path(entry.path), inner, reflink=reflink, deadline=deadline)
             else:
                 raise OSError(f"{entry.path} is neither a file nor a folder")
+    target.chmod(stat.S_IMODE(source.stat().st_mode))  # last, since it may forbid writing
     sync_folder(target)
 
 
@@ -37,7 +41,7 @@ def sync_folder(folder: Path) -> None:
 
 
 def _copy_file(source: Path, target: Path, *, reflink: bool, deadline: float) -> None:
-    with open(source, "rb", buffering=0) as reader, open(target, "xb", buffering=0) as writer:
+    with source.open("rb", buffering=0) as reader, target.open("xb", buffering=0) as writer:
         os.fchmod(writer.fileno(), os.fstat(reader.fileno()).st_mode & 0o7777)
         if reflink:
             try:

@@ -1,4 +1,4 @@
-"""This machine as a host: commands, files, the page cache."""
+"""The machine that dyno runs on as a host: commands, files, the page cache."""
 
 from __future__ import annotations
 
@@ -44,6 +44,8 @@ class LocalHost:
 
     def run(self, argv: Sequence[str], *, limit: float, log: Path) -> str:
         """The standard output of a command that must end with status 0 within `limit` seconds. Raises RunError."""
+        output = log.with_name(f"{log.name}.stdout")
+        earlier = output.stat().st_size if output.exists() else 0  # of another command with the same log
         process = self.start(argv, log=log)
         status = process.wait(limit)
         if status is None:
@@ -52,12 +54,18 @@ class LocalHost:
         process.stop()
         if status != 0:
             raise RunError(f"`{' '.join(argv)}` ended with status {status}: {process.complaint() or 'it said nothing'}")
-        return log.with_name(f"{log.name}.stdout").read_text(errors="replace")
+        return output.read_bytes()[earlier:].decode(errors="replace")
 
     def temporary_folder(self, path: Path) -> Path:
-        """Make a folder that goes again with the session, whatever ends it. It must not exist yet."""
+        """Make a folder that goes again with the session, whatever ends it. Raises UserError, also where it exists."""
+        if path.exists():
+            # Before it is in the journal: what was there already is not ours to remove.
+            raise UserError(f"cannot make the folder {path}: it exists already")
         self._folders[path] = self._undo.will(Change("remove-tree", {"path": str(path.absolute())}))
-        path.mkdir(parents=True)
+        try:
+            path.mkdir(parents=True)
+        except OSError as error:
+            raise UserError(f"cannot make the folder {path}: {error.strerror or error}") from error
         return path
 
     def remove_temporary_folder(self, path: Path) -> None:
@@ -66,6 +74,8 @@ class LocalHost:
 
     def copy_tree(self, source: Path, target: Path, *, reflink: bool, limit: float) -> None:
         """Copy a folder, synced to the device. `target` must not exist. Raises RunError, also past `limit` seconds."""
+        if target.exists():
+            raise RunError(f"cannot copy {source.name} to {target.name}: that exists already")
         deadline = time.monotonic() + limit
         try:
             files.copy_tree(source, target, reflink=reflink, deadline=deadline)

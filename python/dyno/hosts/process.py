@@ -23,12 +23,21 @@ class Process:
     """
 
     def __init__(
-        self, argv: Sequence[str], *, log: Path, environment: Mapping[str, str], lines: bool = False, folder: Path | None
+        self,
+        argv: Sequence[str],
+        *,
+        log: Path,
+        environment: Mapping[str, str],
+        lines: bool = False,
+        folder: Path | None,
     ) -> None:
         self.argv = tuple(argv)
         self._log = log
         name = Path(argv[0]).name
-        with open(log.with_name(f"{log.name}.stderr"), "ab") as err, open(log.with_name(f"{log.name}.stdout"), "ab") as out:
+        with (
+            log.with_name(f"{log.name}.stderr").open("ab") as err,
+            log.with_name(f"{log.name}.stdout").open("ab") as out,
+        ):
             try:
                 self._popen = subprocess.Popen(
                     self.argv,
@@ -49,6 +58,8 @@ class Process:
     def tell(self, line: str) -> None:
         """Write a line to its standard input; a process that is gone does not hear it."""
         assert self._popen.stdin is not None
+        if self._popen.stdin.closed:
+            return
         with contextlib.suppress(BrokenPipeError):
             self._popen.stdin.write(line.encode() + b"\n")
             self._popen.stdin.flush()
@@ -57,14 +68,13 @@ class Process:
         """Its exit status as soon as it ends, or None after `timeout` seconds. Negative: the signal that ended it."""
         if self._popen.returncode is not None:
             return self._popen.returncode
-        readable, _, _ = select.select([self._pidfd], [], [], max(timeout, 0))
-        if not readable:
-            return None
-        return self._reap()
+        return self._reap() if self._has_ended(timeout) else None
 
     def lines(self, timeout: float) -> list[str]:
-        """The whole lines that its standard output gave, as soon as there is something or it ended, at most `timeout`."""
+        """The whole lines that its standard output gave, as soon as there are some or it ended, at most `timeout`."""
         assert self._popen.stdout is not None
+        if self._popen.stdout.closed:
+            return []
         sources = [self._pidfd] if self._output_ended else [self._popen.stdout.fileno(), self._pidfd]
         readable, _, _ = select.select(sources, [], [], max(timeout, 0))
         if self._output_ended or self._popen.stdout.fileno() not in readable:
@@ -75,11 +85,12 @@ class Process:
         return [line.decode(errors="replace") for line in whole]
 
     def stop(self, grace: float = _GRACE_S) -> int:
-        """Ask it to end, insist after `grace` seconds; returns its exit status."""
+        """Ask it to end, insist after `grace` seconds; returns its exit status. Its children end with it."""
         if self._popen.returncode is None:
             self._signal(signal.SIGTERM)
-            if self.wait(grace) is None:
-                self.kill()
+            self._has_ended(grace)
+            # Before it is reaped, so that the group's id is still its own: a child may have ignored the asking.
+            self._signal(signal.SIGKILL)
         return self._reap()
 
     def kill(self) -> None:
@@ -92,6 +103,10 @@ class Process:
         """The last line that it wrote to its standard error, for a message; empty where there is none."""
         text = self._log.with_name(f"{self._log.name}.stderr").read_text(errors="replace").strip()
         return text.splitlines()[-1] if text else ""
+
+    def _has_ended(self, timeout: float) -> bool:
+        readable, _, _ = select.select([self._pidfd], [], [], max(timeout, 0))
+        return bool(readable)
 
     def _signal(self, number: int) -> None:
         # The group has the child's own id, since the child leads a session of its own.

@@ -7,6 +7,7 @@ that was not yet made, since the line is synced before the change.
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import json
 import os
@@ -64,8 +65,7 @@ class UndoJournal:
 
     def will(self, change: Change) -> Change:
         """Write down a change that is about to be made; returns when it is on disk."""
-        line = json.dumps({"kind": change.kind, "what": change.what}) + "\n"
-        os.write(self._lock, line.encode())
+        self._append({"kind": change.kind, "what": change.what})
         os.fsync(self._lock)
         self._changes.append(change)
         return change
@@ -74,8 +74,15 @@ class UndoJournal:
         """Undo one change now. Raises UndoError; the change then stays in the journal."""
         _undo(change)
         self._changes.remove(change)
-        line = json.dumps({"kind": "undone", "what": {"kind": change.kind, "what": change.what}}) + "\n"
-        os.write(self._lock, line.encode())
+        self._append({"kind": "undone", "what": {"kind": change.kind, "what": change.what}})
+
+    def _append(self, entry: dict[str, Any]) -> None:
+        line = json.dumps(entry).encode() + b"\n"
+        before = os.fstat(self._lock).st_size
+        if os.write(self._lock, line) != len(line):
+            # A full disk takes a part of it; the change must not be made, nor the next line be glued to this one.
+            os.ftruncate(self._lock, before)
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(self._path))
 
     def __enter__(self) -> UndoJournal:
         return self
@@ -113,11 +120,12 @@ def living(state: Path | None = None) -> int:
     folder = (state or state_folder()) / "undo"
     count = 0
     for path in folder.glob("*.jsonl"):
-        lock = _try_lock(path)
-        if lock is None:
+        try:
+            os.close(_lock_now(path))
+        except BlockingIOError:
             count += 1
-        else:
-            os.close(lock)
+        except OSError:
+            continue  # given up meanwhile, or another user's
     return count
 
 
@@ -142,24 +150,28 @@ def _sync_folder(folder: Path) -> None:
         os.close(handle)
 
 
-def _try_lock(path: Path) -> int | None:
-    try:
-        lock = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CLOEXEC)
-    except FileNotFoundError:
-        return None
+def _lock_now(path: Path) -> int:
+    """Raises BlockingIOError where its owner, or another cleaner, has it."""
+    lock = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CLOEXEC)
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         os.close(lock)
-        return None
+        raise
     return lock
 
 
 def _clean_one(path: Path) -> Cleaned | None:
-    lock = _try_lock(path)
-    if lock is None:
-        return None
     try:
+        lock = _lock_now(path)
+    except (BlockingIOError, FileNotFoundError):
+        return None
+    except OSError as error:
+        # Such as the journal of a session that was run with sudo: its owner has to clean it.
+        return Cleaned(path.stem, (), (f"the journal {path} cannot be opened: {error.strerror}",))
+    try:
+        if not os.fstat(lock).st_nlink:
+            return None  # another cleaner was done with it between our opening and our locking it
         changes = _remaining(path)
         found = list(changes)
         stuck = _undo_all(changes)  # takes out what it undid
@@ -188,7 +200,11 @@ def _remaining(path: Path) -> list[Change]:
 
 def _undo_all(changes: list[Change]) -> list[str]:
     stuck = []
-    for change in reversed(list(changes)):
+    # Newest first. The one entry of the processes stands for all of them, the last one too: they go before the
+    # folders in which they may still be writing.
+    newest_first = changes[::-1]
+    newest_first.sort(key=lambda change: change.kind != "processes")
+    for change in newest_first:
         try:
             _undo(change)
             changes.remove(change)
@@ -201,7 +217,10 @@ def _undo(change: Change) -> None:
     undoer = _UNDOERS.get(change.kind)
     if undoer is None:
         raise UndoError(f"this dyno does not know how to undo {change.kind!r}; there are {', '.join(_UNDOERS)}")
-    undoer(**change.what)
+    try:
+        undoer(**change.what)
+    except TypeError as error:
+        raise UndoError(f"this dyno cannot read what another wrote ({error})") from error
 
 
 def _end_processes(token: str) -> None:

@@ -37,16 +37,14 @@ class DataSets:
         """The snapshot, where it was made already."""
         return self._known.get(key)
 
-    def make(
-        self, key: str, system: System[Any], workload: Workload[Any], runner: Callable[[], WatchedRunner]
-    ) -> Path:
+    def make(self, key: str, system: System[Any], workload: Workload[Any], runner: Callable[[], WatchedRunner]) -> Path:
         """Load the data set and keep it. Raises RunError; nothing is kept then."""
         limits = self._limits
         # Twice: the live data and the snapshot of them.
         self._guard.forecast(2 * workload.data_bytes())
         system.prepare(limits.prepare)
-        system.start(0, limits.start)
         try:
+            system.start(0, limits.start)
             workload.load(runner(), system.ready(limits.ready), self._seed)
         finally:
             system.stop(limits.stop)

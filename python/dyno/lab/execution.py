@@ -1,4 +1,4 @@
-"""One run, step by step. Whatever happens it ends in a record: ok, or failed, invalid or partial with step and cause."""
+"""One run, step by step. Whatever happens it ends in a record: ok, or else with the step and the cause."""
 
 from __future__ import annotations
 
@@ -74,12 +74,10 @@ class Execution:
             outcome, cause = Outcome.FAILED, _in_words(error)
             self.disk_full = isinstance(error, DiskFull)
         except Exception as error:  # noqa: BLE001 - a defect in one kind must not lose the others' runs
-            outcome, cause = Outcome.FAILED, f"defect in dyno or in a kind: {error!r} (logs/defect.txt)"
-            self.logs.mkdir(parents=True, exist_ok=True)
-            (self.logs / "defect.txt").write_text(traceback.format_exc())
-        if outcome is not Outcome.OK and self.interrupt.requested:
+            outcome, cause = Outcome.FAILED, self._defect(error)
+        if outcome in (Outcome.FAILED, Outcome.INVALID) and self.interrupt.requested:
             outcome, cause = Outcome.PARTIAL, f"interrupted by the user ({cause})"
-        record = self._record(outcome, _one_line(cause), started_ns)
+        record = self._record_that_can_be_kept(outcome, _one_line(cause), started_ns)
         measured = self._measured
         return Staged(
             record=record,
@@ -94,7 +92,8 @@ class Execution:
         with self._timed(Step.PREPARE):
             snapshot = self._data_set()
         with self._timed(Step.RESTORE):
-            self.guard.forecast(size_of(snapshot))
+            # The live data go before the snapshot takes their place.
+            self.guard.forecast(max(size_of(snapshot) - size_of(self.system.place.data), 0))
             self.system.restore(snapshot, limits.restore, reflink=self.study.restore == "reflink")
         with self._whatever_happens(self._stop):
             with self._timed(Step.START):
@@ -148,8 +147,15 @@ class Execution:
 
     def _stop_observers(self) -> None:
         with self._timed(Step.OBSERVE):
-            tables = [observer.stop(self.study.limits.stop) for observer in self.observers]
-        self._samples = pl.concat(tables) if tables else None
+            tables, errors = [], []
+            for observer in self.observers:
+                try:
+                    tables.append(observer.stop(self.study.limits.stop))
+                except Exception as error:  # noqa: BLE001 - the others must be stopped too; it is raised below
+                    errors.append(error)
+            if errors:
+                raise errors[0]
+            self._samples = pl.concat(tables) if tables else None
 
     def _stop(self) -> None:
         with self._timed(Step.STOP):
@@ -202,11 +208,27 @@ class Execution:
         except BaseException as error:
             try:
                 undo()
-            except RunError as second:
+            except Exception as second:  # noqa: BLE001 - the first error is the one to tell
                 error.add_note(f"and then: {second}")
             raise
         if not only_after_error:
             undo()
+
+    def _defect(self, error: Exception) -> str:
+        self.logs.mkdir(parents=True, exist_ok=True)
+        (self.logs / "defect.txt").write_text("".join(traceback.format_exception(error)))
+        return f"defect in dyno or in a kind: {_in_words_of_defect(error)} (logs/defect.txt)"
+
+    def _record_that_can_be_kept(self, outcome: Outcome, cause: str | None, started_ns: int) -> RunRecord:
+        """The record; where a kind gave what cannot be written and read again, that of a failed run without it."""
+        try:
+            record = self._record(outcome, cause, started_ns)
+            RunRecord.model_validate_json(record.model_dump_json())
+        except Exception as error:  # noqa: BLE001 - whatever a kind gave, one run's figures must not end the study
+            self._measured, self._status, self._caches = None, {}, {}
+            self._wrong = self._wrong or Step.COMMIT
+            return self._record(Outcome.FAILED, _one_line(self._defect(error)), started_ns)
+        return record
 
     def _record(self, outcome: Outcome, cause: str | None, started_ns: int) -> RunRecord:
         measured = self._measured
@@ -226,7 +248,7 @@ class Execution:
             responses=_finite(measured.responses) if measured else {},
             errors=measured.errors if measured else {},
             settings=measured.settings if measured else {},
-            status={**(measured.status if measured else {}), **self._status},
+            status=_finite({**(measured.status if measured else {}), **self._status}),
             caches=self._caches,
             commands=tuple(self._runner.commands) if self._runner else (),
             versions={**self.versions, **(measured.versions if measured else {})},
@@ -235,12 +257,17 @@ class Execution:
         )
 
 
-def _finite(responses: dict[str, float]) -> dict[str, float]:
-    return {name: value for name, value in responses.items() if math.isfinite(value)}
+def _finite(figures: dict[str, float]) -> dict[str, float]:
+    """Without what JSON cannot hold; a response that is not finite has already made the run invalid."""
+    return {name: value for name, value in figures.items() if math.isfinite(value)}
 
 
 def _in_words(error: Exception) -> str:
     return "; ".join([str(error), *getattr(error, "__notes__", ())])
+
+
+def _in_words_of_defect(error: Exception) -> str:
+    return "; ".join([repr(error), *getattr(error, "__notes__", ())])
 
 
 def _one_line(cause: str | None) -> str | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -60,7 +61,7 @@ class Lab:
         self._listener = listener
         self._workspace = host.temporary_folder(workspace)
         # Beside the runs, so that a commit is a rename within one file system wherever the data are.
-        self._staging = host.temporary_folder(results.folder / f".{workspace.name}-staging")
+        self._staging = host.temporary_folder(results.folder / f"{workspace.name}-staging")
         keep = max(cell.host.require.free_disk for cell in self._study.cells)
         self._guard = DiskGuard(host, self._workspace, keep)
         self._keep = keep
@@ -69,6 +70,7 @@ class Lab:
             host, self._workspace / "sets", limits=self._study.limits, guard=self._guard, seed=self._study.seed
         )
         self._versions: dict[str, dict[str, str]] = {}
+        self._provisioned: list[System[Any]] = []
 
     def run(self) -> Ending:
         """Run until the design says that it is done, the user interrupts, or the disk is full.
@@ -78,7 +80,13 @@ class Lab:
         self._require()
         design = Design(self._study)
         number = self._take_up(design)
-        self._provision()
+        try:
+            self._provision()
+            return self._loop(design, number)
+        finally:
+            self._destroy()
+
+    def _loop(self, design: Design, number: int) -> Ending:
         block = None
         while True:
             slot = design.decide()
@@ -122,9 +130,16 @@ class Lab:
             if cell.system.kind not in self._versions:
                 try:
                     system = self._system(cell, self._workspace / "logs")
+                    self._provisioned.append(system)
                     self._versions[cell.system.kind] = system.provision(self._study.limits.provision)
                 except RunError as error:
                     raise UserError(f"system {cell.system.kind} cannot be provided: {error}") from error
+
+    def _destroy(self) -> None:
+        for system in self._provisioned:
+            # The undo journal has the last word on what a system cannot put away itself.
+            with contextlib.suppress(RunError):
+                system.destroy()
 
     def _one(self, number: int, slot: Slot, design: Design) -> bool:
         """Carry out and commit one run; whether the disk was too full for it."""
@@ -138,7 +153,11 @@ class Lab:
         self._host.remove_tree(scratch)
         record = staged.record
         self._results.event(
-            "run", run=number, cell=slot.cell, block=slot.block, outcome=record.outcome.value,
+            "run",
+            run=number,
+            cell=slot.cell,
+            block=slot.block,
+            outcome=record.outcome.value,
             commit_s=round(time.monotonic() - begun, 6),
         )
         design.record(record)

@@ -10,9 +10,6 @@ from dyno.model.study import Cell
 class Listener:
     """Hears nothing. Subclasses take what they want to show; none may raise."""
 
-    def preparing(self, cell: Cell) -> None:
-        """A data set is being loaded."""
-
     def run_started(self, run: int, slot: Slot, cell: Cell) -> None:
         """A run begins."""
 

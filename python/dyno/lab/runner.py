@@ -59,7 +59,7 @@ class WatchedRunner:
                     # Asked to end, it still writes what it measured; the run is then partial.
                     return process.stop()
                 if time.monotonic() - begun > self._limit:
-                    raise RunError(f"the driver did not end within {format_duration(self._limit)} (limits.drive)")
+                    raise RunError(f"the driver did not end within {format_duration(self._limit)}, its limit")
                 self._guard.watch()
             return status
         finally:

@@ -30,14 +30,30 @@ def find(room: str, base: type[T]) -> dict[str, type[T]]:
     for entry in entry_points(group=room):
         try:
             found = entry.load()
-        except Exception as error:  # noqa: BLE001 - whatever another package raises is its user's to mend
-            raise UserError(f"entry point {entry.name!r} of {room} ({entry.value}) cannot be loaded: {error}") from error
+        except Exception as error:  # whatever another package raises is its user's to mend
+            raise UserError(
+                f"entry point {entry.name!r} of {room} ({entry.value}) cannot be loaded: {error}"
+            ) from error
+        what = f"entry point {entry.name!r} of {room} ({entry.value})"
         if not (inspect.isclass(found) and issubclass(found, base)):
-            raise UserError(f"entry point {entry.name!r} of {room} ({entry.value}) is not a {base.__name__}")
-        if _name(found) in kinds:
-            raise UserError(f"entry point {entry.name!r} of {room} ({entry.value}) takes the name of {kinds[_name(found)]}")
+            raise UserError(f"{what} is not a {base.__name__}")
+        # What the base declares without a value, such as `kind` and `Options`, is the kind's to give.
+        missing = sorted(
+            {
+                *getattr(found, "__abstractmethods__", ()),
+                *(name for name in _declared(base) if not hasattr(found, name)),
+            }
+        )
+        if missing:
+            raise UserError(f"{what} is not a whole {base.__name__}: it lacks {', '.join(missing)}")
+        if kinds.get(_name(found), found) is not found:
+            raise UserError(f"{what} takes the name of {kinds[_name(found)]}")
         kinds[_name(found)] = found
     return kinds
+
+
+def _declared(base: type) -> list[str]:
+    return [name for name, kind in inspect.get_annotations(base).items() if "ClassVar" in str(kind)]
 
 
 def _name(kind: type) -> str:

@@ -47,7 +47,9 @@ def lookup(name: str) -> Response:
     """The response of that name, `read.latency_p99` included. Raises KeyError with the names that exist."""
     operation, _, base = name.rpartition(".")
     if base not in _KNOWN:
-        raise KeyError(f"no response {name!r}; there are {', '.join(_KNOWN)}, each also of one operation (read.latency_p99)")
+        raise KeyError(
+            f"no response {name!r}; there are {', '.join(_KNOWN)}, each also of one operation (read.latency_p99)"
+        )
     known = _KNOWN[base]
     if not operation:
         return known

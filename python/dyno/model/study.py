@@ -71,8 +71,12 @@ class Replicates(Frozen):
 
     min: Annotated[int, Field(ge=2, le=10_000, description="blocks before the first look")] = 3
     max: Annotated[int, Field(ge=2, le=10_000, description="blocks at the most")] = 30
-    budget: Annotated[PositiveDuration | None, Field(description="no new block is begun that would pass this time")] = None
-    precision: Annotated[Share, Field(gt=0, description="half-width of the interval wanted, relative to its centre")] = 0.05
+    budget: Annotated[PositiveDuration | None, Field(description="no new block is begun that would pass this time")] = (
+        None
+    )
+    precision: Annotated[
+        Share, Field(gt=0, description="half-width of the interval wanted, relative to its centre")
+    ] = 0.05
     confidence: Annotated[Share, Field(ge=0.5, lt=1)] = 0.95
     of: Annotated[str, Field(description="the response whose interval decides")] = "throughput"
     precision_of: Annotated[

@@ -14,7 +14,7 @@ from typing import Annotated
 from pydantic import BeforeValidator, Field, PlainSerializer, WithJsonSchema
 
 _NUMBER = re.compile(r"([0-9]+(?:\.[0-9]+)?)\s*([A-Za-z%]*)")
-_MAX_LENGTH = 64  # of the text; longer ones are no quantities, only costly to look at
+_MAX_LENGTH = 400  # of the text; the smallest float takes 345 when written out, longer ones are only costly to look at
 
 # Decimal prefixes are powers of 1000 and binary ones of 1024 (IEC 80000-13); the bare K, M, G, T of servers' own
 # configuration files are not taken, since programs disagree on what they mean.
@@ -75,9 +75,9 @@ def format_size(size: float) -> str:
     amount = float(size)
     for unit in ("B", "KiB", "MiB", "GiB"):
         if abs(amount) < 1024:
-            return f"{amount:.3g} {unit}" if abs(amount) < 1000 else f"{amount:.0f} {unit}"
+            return f"{amount:.3g} {unit}" if abs(amount) < 999.5 else f"{amount:.0f} {unit}"
         amount /= 1024
-    return f"{amount:.3g} TiB" if abs(amount) < 1000 else f"{amount:.0f} TiB"
+    return f"{amount:.3g} TiB" if abs(amount) < 999.5 else f"{amount:.0f} TiB"
 
 
 def format_duration(duration: float) -> str:
@@ -107,7 +107,9 @@ def _written_share(share: float) -> str:
 
 
 def _schema(what: str, pattern: str, examples: list[str]) -> WithJsonSchema:
-    return WithJsonSchema({"type": ["string", "integer"], "pattern": pattern, "description": what, "examples": examples})
+    return WithJsonSchema(
+        {"type": ["string", "integer"], "pattern": pattern, "description": what, "examples": examples}
+    )
 
 
 Size = Annotated[

@@ -61,9 +61,11 @@ class MachineObserver(Observer[MachineOptions]):
         status = process.stop(limit)
         if status != 0:
             raise RunError(f"dyno-core watch ended with status {status}: {process.complaint()}")
-        samples = pl.read_csv(
-            self._samples, schema={name: kind for name, kind in SAMPLE_COLUMNS.items() if name != "host"}
-        )
+        written = {name: kind for name, kind in SAMPLE_COLUMNS.items() if name != "host"}
+        try:
+            samples = pl.read_csv(self._samples, schema=written)
+        except (OSError, pl.exceptions.PolarsError) as error:
+            raise RunError(f"the samples of dyno-core watch cannot be read: {error}") from error
         return samples.with_columns(pl.lit(self.host.name).alias("host")).select(list(SAMPLE_COLUMNS))
 
     @property

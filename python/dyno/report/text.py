@@ -12,7 +12,7 @@ _FIGURES = ("unit", "n", "failed", "invalid", "partial", "mean", "sd", "variance
 
 def to_json(findings: Findings) -> str:
     """The findings as JSON, keys in the order of their declaration (docs/reference/findings.md)."""
-    return findings.model_dump_json(indent=2) + "\n"
+    return findings.model_dump_json(indent=2)
 
 
 def to_csv(findings: Findings) -> str:

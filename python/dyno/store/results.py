@@ -69,7 +69,7 @@ class Results:
     def ended(self) -> str | None:
         """Why the study ended; None where it has not."""
         last = self.events()[-1:]
-        return str(last[0]["reason"]) if last and last[0]["event"] == "ended" else None
+        return str(last[0].get("reason")) if last and last[0]["event"] == "ended" else None
 
     def events(self) -> list[dict[str, Any]]:
         """What happened, in order; a last line that is torn is left out."""
@@ -78,10 +78,14 @@ class Results:
         lines = _read_text(path).splitlines() if path.exists() else []
         for number, line in enumerate(lines, 1):
             try:
-                events.append(dict(json.loads(line)))
+                event = json.loads(line)
             except ValueError as error:
                 if number < len(lines):
                     raise StoreError(f"{path}:{number}: not JSON: {error}") from error
+                continue
+            if not isinstance(event, dict) or "event" not in event:
+                raise StoreError(f"{path}:{number}: not an event")
+            events.append(event)
         return events
 
     def intervals(self, run: int) -> pl.DataFrame:
@@ -120,7 +124,11 @@ class Results:
 
     def lock(self) -> None:
         """Make this the only dyno that adds to the folder. Raises StoreError where another does."""
-        handle = os.open(self.folder / "events.jsonl", os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
+        path = self.folder / "events.jsonl"
+        try:
+            handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
+        except OSError as error:
+            raise StoreError(f"{path}: {error.strerror}") from error
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -136,10 +144,13 @@ class Results:
             self._lock = None
 
     def event(self, event: str, **what: Any) -> None:
-        """Add a line to events.jsonl."""
+        """Add a line to events.jsonl. Raises StoreError."""
         assert self._lock is not None, "only the dyno that holds the folder adds to it"
         line = json.dumps({"time_ns": time.time_ns(), "event": event, **what})
-        os.write(self._lock, line.encode() + b"\n")
+        try:
+            os.write(self._lock, line.encode() + b"\n")
+        except OSError as error:
+            raise StoreError(f"{self.folder / 'events.jsonl'}: {error.strerror}") from error
 
     def commit(self, staged: Staged, workspace: Path) -> Path:
         """Add a run: when this returns the run exists, and before it does not.
@@ -152,14 +163,20 @@ class Results:
             if target.exists():
                 raise StoreError(f"{target}: this run exists already; nothing was overwritten")
             staging.write(staged, workspace / name)
-            os.rename(workspace / name, target)
+            (workspace / name).rename(target)
             staging.sync(target.parent)
-        except OSError as error:
+        except (OSError, pl.exceptions.PolarsError) as error:
             raise StoreError(f"{target}: cannot commit the run: {error}") from error
         return target
 
     def _names(self) -> list[int]:
-        return sorted(int(entry.name) for entry in os.scandir(self.folder / "runs") if entry.name.isdigit())
+        folder = self.folder / "runs"
+        try:
+            return sorted(
+                int(entry.name) for entry in folder.iterdir() if entry.name.isascii() and entry.name.isdigit()
+            )
+        except OSError as error:
+            raise StoreError(f"{folder}: {error.strerror}") from error
 
     def _run_folder(self, run: int) -> Path:
         return self.folder / "runs" / f"{run:04d}"
@@ -167,13 +184,17 @@ class Results:
     def _record(self, run: int) -> RunRecord:
         path = self._run_folder(run) / "run.json"
         try:
-            raw = path.read_bytes()
-            return RunRecord.model_validate_json(raw)
+            record = RunRecord.model_validate_json(path.read_bytes())
         except OSError as error:
             raise StoreError(f"{path}: {error.strerror or error}") from error
         except ValidationError as error:
             _refuse_format(path, _read_json(path), RUN_FORMAT)
             raise StoreError(f"{path}: {_first(error)}") from error
+        _refuse_format(path, {"format": record.format}, RUN_FORMAT)
+        if record.run != run:
+            # A copied or renamed folder would otherwise be a second run of the same measurement.
+            raise StoreError(f"{path}: is run {record.run}, in the folder of run {run}")
+        return record
 
     def _table(self, run: int, name: str) -> pl.DataFrame:
         path = self._run_folder(run) / name
@@ -214,8 +235,9 @@ def new_results(root: Path, study: Study, study_yaml: bytes, environment: dict[s
         # Last: a folder without it is not a results folder, so a crash before leaves nothing half-made behind.
         partial = folder / ".plan.json"
         partial.write_text(study.model_dump_json(indent=1) + "\n")
-        staging.sync(partial)
-        os.rename(partial, folder / "plan.json")
+        for path in (folder / "study.yaml", folder / "environment.json", partial):
+            staging.sync(path)
+        partial.rename(folder / "plan.json")
         staging.sync(folder)
     except OSError as error:
         raise StoreError(f"{parent}: cannot make a results folder: {error.strerror or error}") from error

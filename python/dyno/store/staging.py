@@ -30,14 +30,14 @@ def write(staged: Staged, folder: Path) -> None:
     if staged.samples is not None:
         staged.samples.write_parquet(folder / "samples.parquet")
     if staged.histogram_log is not None:
-        os.rename(staged.histogram_log, folder / "latency.hlog")
+        staged.histogram_log.rename(folder / "latency.hlog")
     logs = folder / "logs"
     logs.mkdir()
     if staged.logs.is_dir():
         for log in sorted(staged.logs.iterdir()):
             # An empty log says nothing that its absence does not, and each file costs a sync.
             if log.is_file() and log.stat().st_size:
-                os.rename(log, logs / log.name)
+                log.rename(logs / log.name)
     (folder / "run.json").write_text(staged.record.model_dump_json(indent=1) + "\n")
     for path in [*sorted(folder.rglob("*")), folder]:
         sync(path)

@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Any, Literal
 
 from pydantic import BaseModel
 
 from dyno.model.study import HostSpec, Kinds
+from dyno.model.units import format_duration, format_size, parse_duration, parse_share, parse_size
 from dyno.study.document import FACTOR_NAME, SCALE_NAME, Document, SystemSection, WorkloadSection
 
 Schema = dict[str, Any]
+Quantity = Literal["size", "duration", "share"]
+
+_QUANTITIES: dict[Quantity, tuple[Callable[[object], float], Callable[[float], str], str]] = {
+    "size": (parse_size, format_size, " B"),
+    "duration": (parse_duration, format_duration, " s"),
+    "share": (parse_share, lambda share: f"{share * 100:g}%", "%"),
+}
 
 _VARIED = {"$ref": "#/$defs/varied"}
 _SCALAR = {"type": ["string", "number", "boolean"]}
@@ -21,11 +29,11 @@ def json_schema(kinds: Kinds) -> Schema:
     definitions: Schema = {
         "varied": {"type": "string", "pattern": r"\$\{[^{}]+\}", "description": "${factor}: the level of that factor"}
     }
-    top = _schema_of(Document, "study", definitions)
+    top = model_schema(Document, "study", definitions)
     properties = top["properties"]
     shapes = {
         "factors": _factors(),
-        "host": _varied(_schema_of(HostSpec, "host", definitions), definitions),
+        "host": _varied(model_schema(HostSpec, "host", definitions), definitions),
         "system": _system(kinds.systems, definitions),
         "workload": _workload(kinds.workloads, definitions),
         "observe": _observe(kinds.observers, definitions),
@@ -41,22 +49,53 @@ def json_schema(kinds: Kinds) -> Schema:
     }
 
 
-def _schema_of(model: type[BaseModel], prefix: str, definitions: Schema) -> Schema:
+def model_schema(model: type[BaseModel], prefix: str, definitions: Schema) -> Schema:
     """A model's schema. What it refers to goes to `definitions`, under names of its own."""
     schema = model.model_json_schema(mode="validation", ref_template=f"#/$defs/{prefix}.{{model}}")
     for name, definition in schema.pop("$defs", {}).items():
-        definitions[f"{prefix}.{name}"] = _untitled(definition)
-    return _untitled(schema)
+        definitions[f"{prefix}.{name}"] = _cleaned(definition)
+    return _cleaned(schema)
 
 
-def _untitled(schema: Schema) -> Schema:
-    """Without pydantic's titles, which say the key again, and class docstrings, which are not for this reader."""
+def _cleaned(schema: Schema) -> Schema:
+    """Without pydantic's titles, which say the key again, and with each default as it would be written in a study."""
     cleaned = {key: value for key, value in schema.items() if key != "title"}
     if "properties" in cleaned:
-        cleaned.pop("description", None)
-        cleaned["properties"] = {key: _untitled(value) for key, value in cleaned["properties"].items()}
+        cleaned.pop("description", None)  # a class's docstring, which is not for this reader
+        cleaned["properties"] = {key: _cleaned(value) for key, value in cleaned["properties"].items()}
         cleaned.setdefault("additionalProperties", False)
+    if isinstance(cleaned.get("default"), dict):
+        del cleaned["default"]  # the keys below have their own
+    what = quantity(cleaned) or next(filter(None, map(quantity, cleaned.get("anyOf", []))), None)
+    if what is not None and cleaned.get("default") is not None:
+        cleaned["default"] = _written(what, cleaned["default"])
     return cleaned
+
+
+def quantity(schema: Schema) -> Quantity | None:
+    """Which quantity of `dyno.model.units` a schema is of, told by its example; None for any other schema."""
+    if "pattern" not in schema or not schema.get("examples"):
+        return None
+    example = str(schema["examples"][0])
+    for what, (parse, _, _) in _QUANTITIES.items():
+        try:
+            parse(example)
+        except ValueError:
+            continue
+        return what
+    return None
+
+
+def _written(what: Quantity, amount: float) -> str:
+    """The amount as a person writes it, in the base unit where rounding would change it."""
+    if amount == 0:
+        return "0"
+    parse, format_amount, unit = _QUANTITIES[what]
+    text = format_amount(amount)
+    try:
+        return text if parse(text) == amount else f"{amount}{unit}"
+    except ValueError:  # `12 min 5 s` is said but not written
+        return f"{amount}{unit}"
 
 
 def _varied(schema: Schema, definitions: Schema) -> Schema:
@@ -133,10 +172,10 @@ def _kind(model: type[BaseModel], name: str) -> Schema:
 
 
 def _system(kinds: Mapping[str, type[BaseModel]], definitions: Schema) -> Schema:
-    section = _varied(_schema_of(SystemSection, "system", definitions), definitions)["properties"]
+    section = _varied(model_schema(SystemSection, "system", definitions), definitions)["properties"]
     alternatives = {}
     for name, options in kinds.items():
-        config = _varied(_schema_of(options, f"system.{name}", definitions), definitions)
+        config = _varied(model_schema(options, f"system.{name}", definitions), definitions)
         config["description"] = section["config"]["description"]
         properties = {**section, "kind": _kind(SystemSection, name), "config": config}
         alternatives[name] = {"properties": properties, "additionalProperties": False}
@@ -146,7 +185,7 @@ def _system(kinds: Mapping[str, type[BaseModel]], definitions: Schema) -> Schema
 def _workload(kinds: Mapping[str, type[BaseModel]], definitions: Schema) -> Schema:
     alternatives = {}
     for name, options in kinds.items():
-        schema = _varied(_schema_of(options, f"workload.{name}", definitions), definitions)
+        schema = _varied(model_schema(options, f"workload.{name}", definitions), definitions)
         properties = {"kind": _kind(WorkloadSection, name), **schema.get("properties", {})}
         alternatives[name] = {**schema, "properties": properties}
         alternatives[name].setdefault("additionalProperties", False)
@@ -157,7 +196,7 @@ def _observe(kinds: Mapping[str, type[BaseModel]], definitions: Schema) -> Schem
     with_options = [
         {
             "type": "object",
-            "properties": {name: {"anyOf": [_schema_of(options, f"observe.{name}", definitions), {"type": "null"}]}},
+            "properties": {name: {"anyOf": [model_schema(options, f"observe.{name}", definitions), {"type": "null"}]}},
             "required": [name],
             "additionalProperties": False,
         }

@@ -2,7 +2,7 @@
 
 Each run's throughput is a function of the seed, the system's `mean`, and the run's place in the order of execution:
 time here is counted in runs, since that is what the noise of a shared machine follows. The same study gives the same
-responses again, also when it was interrupted and resumed.
+responses again, also when it was interrupted between two runs and resumed.
 """
 
 from __future__ import annotations
@@ -23,10 +23,14 @@ from dyno.systems.base import System
 class SimulatedOptions(Frozen):
     """The truth, and the noise on it. Noise of different kinds is multiplied."""
 
-    mean: Annotated[float, Field(gt=0, le=1e12, description="the true mean throughput, in operations a second")] = 1000.0
+    mean: Annotated[float, Field(gt=0, le=1e12, description="the true mean throughput, in operations a second")] = (
+        1000.0
+    )
     noise: Annotated[Literal["none", "normal", "lognormal"], Field(description="of each run on its own")] = "normal"
     cov: Annotated[Share, Field(le=1, description="coefficient of variation of the noise")] = 0.05
-    rho: Annotated[float, Field(gt=-1, lt=1, description="AR(1): correlation between runs next to each other in time")] = 0.0
+    rho: Annotated[
+        float, Field(gt=-1, lt=1, description="AR(1): correlation between runs next to each other in time")
+    ] = 0.0
     drift: Annotated[float, Field(ge=-0.01, le=0.01, description="relative change with each run, compounded")] = 0.0
     step_at: Annotated[int | None, Field(ge=1, description="the run from which the machine is another one")] = None
     step: Annotated[float, Field(gt=-1, le=10, description="relative change from `step_at` on")] = 0.0
@@ -49,8 +53,8 @@ class SimulatedSystem(System[SimulatedOptions]):
         self.place.data.mkdir()
 
     def start(self, run: int, limit: float) -> None:
-        """Fails as often as asked."""
-        if _rng(self.options.seed, run, "failing").random() < self.options.failing:
+        """Fails as often as asked; not when data are loaded (0), since the same chance would then take every run."""
+        if run and _rng(self.options.seed, run, "failing").random() < self.options.failing:
             raise RunError("simulated failure")
         self._run = run
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
+import time
 from contextlib import closing
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -25,7 +26,9 @@ class SqliteOptions(Frozen):
     synchronous: Literal["off", "normal", "full", "extra"] | None = None
     cache_size: Annotated[Size | None, Field(description="page cache of each connection; whole KiB")] = None
     mmap_size: Annotated[Size | None, Field(description="how much of the file is read by memory map")] = None
-    locking_mode: Annotated[Literal["normal", "exclusive"] | None, Field(description="exclusive takes one client")] = None
+    locking_mode: Annotated[Literal["normal", "exclusive"] | None, Field(description="exclusive takes one client")] = (
+        None
+    )
     page_size: Annotated[Size | None, Field(description="of the file; a power of two, 512 B to 64 KiB")] = None
     busy_timeout: Annotated[Duration, Field(le=3600, description="how long a client waits for another's lock")] = 10.0
     check: Annotated[
@@ -62,12 +65,20 @@ class SqliteSystem(System[SqliteOptions]):
 
     def provision(self, limit: float) -> dict[str, str]:
         """The library is inside dyno-core; its version is asked of it."""
-        answer = self.place.host.run([self.place.core, "version", "--json"], limit=limit, log=self.place.logs / "version")
-        return {"sqlite": str(json.loads(answer)["sqlite"])}
+        answer = self.place.host.run(
+            [self.place.core, "version", "--json"], limit=limit, log=self.place.logs / "version"
+        )
+        try:
+            return {"sqlite": str(json.loads(answer)["sqlite"])}
+        except (ValueError, KeyError, TypeError) as error:
+            raise RunError(f"{self.place.core} does not say which SQLite it has ({error!r})") from error
 
     def data_key(self) -> dict[str, Any]:
-        """Only the page size is fixed when the file is made; the journal mode is set again for each run."""
-        return {"page_size": self.options.page_size}
+        """What the file keeps: its page size, and whether it is in WAL mode.
+
+        A run that sets a journal mode sets it anew; one that leaves it alone must not find another's WAL.
+        """
+        return {"page_size": self.options.page_size, "sets_journal_mode": self.options.journal_mode is not None}
 
     def prepare(self, limit: float) -> None:
         """An empty folder; the loader makes the file."""
@@ -99,8 +110,11 @@ class SqliteSystem(System[SqliteOptions]):
         if self.options.check == "none" or not self._file.exists():
             return
         pragma = "quick_check" if self.options.check == "quick" else "integrity_check"
+        deadline = time.monotonic() + limit
         try:
-            with closing(sqlite3.connect(f"file:{self._file}?mode=ro", uri=True, timeout=limit)) as connection:
+            # as_uri, since a folder's name may hold what means something in a URI
+            with closing(sqlite3.connect(f"{self._file.as_uri()}?mode=ro", uri=True, timeout=limit)) as connection:
+                connection.set_progress_handler(lambda: time.monotonic() > deadline, 10_000)
                 answers = [str(row[0]) for row in connection.execute(f"PRAGMA {pragma}(10)")]
         except sqlite3.Error as error:
             raise RunError(f"PRAGMA {pragma}: {error}") from error

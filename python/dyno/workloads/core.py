@@ -18,7 +18,9 @@ RESULT_FORMAT = 1
 _QUANTILES = ("mean", "p50", "p90", "p95", "p99", "p999", "max")
 
 
-def job(endpoint: Endpoint, workload: dict[str, Any], *, phase: str, clients: int, seed: int, **rest: Any) -> dict[str, Any]:
+def job(
+    endpoint: Endpoint, workload: dict[str, Any], *, phase: str, clients: int, seed: int, **rest: Any
+) -> dict[str, Any]:
     """A job as `schema/job.schema.json` has it; keys of `rest` that are None are left out."""
     return {
         "format": JOB_FORMAT,
@@ -110,13 +112,17 @@ def _intervals(path: Path) -> pl.DataFrame:
     for line in path.read_text().splitlines():
         row = json.loads(line)
         latency = row.pop("latency_us") or {}
-        rows.append({**row, **{f"{quantile}_us": latency.get(quantile) for quantile in ("mean", "p50", "p95", "p99", "max")}})
+        rows.append(
+            {**row, **{f"{quantile}_us": latency.get(quantile) for quantile in ("mean", "p50", "p95", "p99", "max")}}
+        )
     return pl.DataFrame(rows, schema=INTERVAL_COLUMNS)
 
 
 def _refuse_errors(result: dict[str, Any], max_errors: float) -> None:
     failed = {
-        f"{name} {kind}": count for name, figures in result["operations"].items() for kind, count in figures["errors"].items()
+        f"{name} {kind}": count
+        for name, figures in result["operations"].items()
+        for kind, count in figures["errors"].items()
     }
     total = sum(failed.values())
     asked = total + result["total"]["count"]

@@ -43,10 +43,16 @@ class YcsbOptions(Frozen):
     mix: Annotated[Literal["a", "b", "c", "d", "e", "f"] | None, Field(description="a core workload")] = None
     proportions: Annotated[Proportions | None, Field(description="instead of `mix`")] = None
     records: Annotated[int, Field(ge=1, le=10**12)] = 1000
-    operations: Annotated[int | None, Field(ge=1, le=10**12, description="measured operations, over all threads")] = None
-    duration: Annotated[PositiveDuration | None, Field(description="of the measured part; the first to come ends it")] = None
+    operations: Annotated[int | None, Field(ge=1, le=10**12, description="measured operations, over all threads")] = (
+        None
+    )
+    duration: Annotated[
+        PositiveDuration | None, Field(description="of the measured part; the first to come ends it")
+    ] = None
     warmup: Annotated[Duration, Field(description="before the measured part")] = 0.0
-    warmup_operations: Annotated[int, Field(ge=0, le=10**12, description="before the measured part, over all threads")] = 0
+    warmup_operations: Annotated[
+        int, Field(ge=0, le=10**12, description="before the measured part, over all threads")
+    ] = 0
     threads: Annotated[int, Field(ge=1, le=4096, description="clients, each with a connection of its own")] = 1
     key_chooser: Annotated[
         Literal["zipfian", "uniform", "latest"] | None, Field(description="default: latest for mix d, else zipfian")
@@ -58,7 +64,9 @@ class YcsbOptions(Frozen):
     write_all_fields: bool = False
     max_scan_length: Annotated[int, Field(ge=1, le=100_000, description="rows; lengths are uniform from 1")] = 100
     insert_order: Annotated[Literal["hashed", "ordered"], Field(description="of keys, by their number")] = "hashed"
-    max_errors: Annotated[Share, Field(le=1, description="share of operations that may fail before the run is invalid")] = 0.0
+    max_errors: Annotated[
+        Share, Field(le=1, description="share of operations that may fail before the run is invalid")
+    ] = 0.0
 
     @model_validator(mode="after")
     def _is_one_workload(self) -> YcsbOptions:

@@ -65,7 +65,7 @@ class FakeResults:
     runs: list[RunRecord]
     study_yaml: str = "study: journal-mode\nfactors:\n  journal_mode: [delete, wal]  # <b>as declared</b>\n"
     environment: dict[str, Any] = field(default_factory=lambda: dict(ENVIRONMENT))
-    ended: str | None = "every cell is precise enough"
+    ended: str | None = "the budget of 30 min is used up"
     folder: Path = Path("/nowhere/at/all")
     seconds: int = 40
 

@@ -18,12 +18,14 @@ from dyno.report.figures.style import (
     deciding_cells,
     draw,
     heading,
+    named,
     pick,
     runs_a_cell,
     varied,
 )
 
 MOST_DOTS = 60  # a cell; more would be a smear
+BELOW = 6  # px by which the dots lie below the interval, which would hide them
 
 
 def bars(study: Study, findings: Findings, palette: Palette) -> Figure | None:
@@ -57,8 +59,8 @@ def bars(study: Study, findings: Findings, palette: Palette) -> Figure | None:
     x_title = f"{known.title} ({known.unit})"
     axis = alt.Axis(domain=False, ticks=False, labelPadding=8) if groups else None
     y = alt.Y("group:N", sort=names, title=None, axis=axis, scale=alt.Scale(paddingInner=0.25))
-    base = alt.Chart(alt.InlineData(values=rows)).encode(y=y)
-    points = alt.Chart(alt.InlineData(values=dots)).encode(y=y)
+    base = alt.Chart(named("cells")).encode(y=y)
+    points = alt.Chart(named("runs")).encode(y=y)
     if hue:
         offset = alt.YOffset("level:N", sort=[level.name for level in hue.levels])
         base, points = base.encode(yOffset=offset), points.encode(yOffset=offset)
@@ -72,7 +74,7 @@ def bars(study: Study, findings: Findings, palette: Palette) -> Figure | None:
         filled.mark_bar(opacity=0.55, cornerRadiusEnd=2).encode(
             x=alt.X("mean:Q", title=x_title, axis=alt.Axis(tickCount=6, labelFlush=False))
         ),
-        points.mark_circle(size=14, color=INK, opacity=0.35).encode(x="value:Q"),
+        points.mark_circle(size=16, color=INK, opacity=0.4, yOffset=BELOW).encode(x="value:Q"),
         base.mark_rule(strokeWidth=2, color=INK).encode(x=alt.X("ci_low:Q", title=x_title), x2="ci_high:Q"),
     )
     title = f"{capital(known.title)} of each cell, and each run"
@@ -88,7 +90,8 @@ def bars(study: Study, findings: Findings, palette: Palette) -> Figure | None:
             f"Not shown: {lost} cells without an ok run or beyond the first {MOST_ROWS}." if lost else "",
         ),
     )
-    return draw(chart, "bars", title, rows, ["group", "level", "mean", "ci_low", "ci_high", "n"])
+    columns = ["group", "level", "mean", "ci_low", "ci_high", "n"]
+    return draw(chart.to_dict(), "bars", title, {"cells": rows, "runs": dots}, rows, columns)
 
 
 def _thinning(cell: CellSummary) -> int:

@@ -9,7 +9,7 @@ import altair as alt
 from dyno.model import responses
 from dyno.model.findings import Comparison, Findings, format_ratio
 from dyno.model.study import Study
-from dyno.report.figures.style import INK, MOST_ROWS, SOFT, Figure, Palette, Row, draw, heading, label
+from dyno.report.figures.style import INK, MOST_ROWS, SOFT, Figure, Palette, Row, draw, heading, label, named
 
 WIDEST = math.log(1000)  # an interval of two runs can span more than any axis; there it is cut, not in its text
 # Round ratios about 1, from the coarsest pair to the finest.
@@ -42,10 +42,10 @@ def forest(study: Study, findings: Findings, palette: Palette) -> Figure | None:
     y = alt.Y(
         "name:N", sort=names, title=None, axis=alt.Axis(domain=False, ticks=False, labelPadding=8, labelLimit=360)
     )
-    base = alt.Chart(alt.InlineData(values=rows)).encode(y=y)
+    base = alt.Chart(named("comparisons")).encode(y=y)
     colour = alt.Color("b:N", scale=palette.scale(compared), legend=None)
     chart = alt.layer(
-        alt.Chart(alt.InlineData(values=[{"at": 1}])).mark_rule(color=SOFT, strokeDash=[4, 3]).encode(x=x),
+        alt.Chart(named("one")).mark_rule(color=SOFT, strokeDash=[4, 3]).encode(x=x),
         base.mark_rule(strokeWidth=2.5).encode(x=alt.X("from:Q"), x2="to:Q", color=colour),
         base.mark_point(size=70, filled=True, opacity=1).encode(x=x, color=colour),
         base.mark_text(align="left", fontSize=12, color=INK).encode(x=alt.value(470), text="text:N"),
@@ -59,7 +59,8 @@ def forest(study: Study, findings: Findings, palette: Palette) -> Figure | None:
         ),
     )
     columns = ["name", "a", "b", "ratio", "ci_low", "ci_high", "n"]
-    return draw(chart, "forest", _title(compared.name), rows, columns)
+    data: dict[str, list[Row]] = {"comparisons": rows, "one": [{"at": 1}]}
+    return draw(chart.to_dict(), "forest", _title(compared.name), data, rows, columns)
 
 
 def _title(factor: str) -> str:

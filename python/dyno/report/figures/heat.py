@@ -19,6 +19,7 @@ from dyno.report.figures.style import (
     deciding_cells,
     draw,
     heading,
+    named,
     pick,
     runs_a_cell,
     varied,
@@ -39,7 +40,7 @@ def heat_map(study: Study, findings: Findings) -> Figure | None:
     row_names = [pick(levels, down) for levels in combinations(down)][:MOST_ROWS]
     known = responses.lookup(findings.response)
     rows = [_row(cell, across, down, cells) for cell in cells if pick(cell.levels, down) in row_names]
-    base = alt.Chart(alt.InlineData(values=rows)).encode(
+    base = alt.Chart(named("cells")).encode(
         x=alt.X(
             "across:N",
             sort=[level.name for level in across.levels],
@@ -81,7 +82,9 @@ def heat_map(study: Study, findings: Findings) -> Figure | None:
             f"interval, {runs_a_cell([cell.n for cell in cells])}. {cut}",
         ),
     )
-    return draw(chart, "heat-map", title, rows, ["down", "across", "mean", "ci_low", "ci_high", "n"])
+    return draw(
+        chart.to_dict(), "heat-map", title, {"cells": rows}, rows, ["down", "across", "mean", "ci_low", "ci_high", "n"]
+    )
 
 
 def _across(factors: list[Factor], compare: str | None) -> Factor:
@@ -105,7 +108,7 @@ def _row(cell: CellSummary, across: Factor, down: list[Factor], cells: list[Cell
         return {**row, "upper": "no ok run", "lower": _lost(cell), "ink": SOFT}
     means = [each.mean for each in cells if each.mean is not None]
     low, high = min(means), max(means)
-    dark = high > low and (cell.mean - low) / (high - low) > 0.5
+    dark = high > low and (cell.mean - low) / (high - low) > 0.62
     half = f"± {format_quantity((cell.ci[1] - cell.ci[0]) / 2)}" if cell.ci else "no interval"
     ink = ON_DARK if dark else ON_LIGHT
     return {**row, "upper": format_quantity(cell.mean), "lower": f"{half}, n = {cell.n}", "ink": ink}

@@ -17,6 +17,7 @@ from dyno.report.figures.style import (
     deciding_cells,
     draw,
     heading,
+    named,
     pick,
     runs_a_cell,
     varied,
@@ -80,7 +81,7 @@ def lines(study: Study, findings: Findings, palette: Palette) -> Figure | None:
         f"{known.unit}, {known.better} is better. Mean with its {findings.confidence * 100:.4g}% interval, "
         f"{runs_a_cell([cell.n for cell in cells])}. {unsure}",
     )
-    data = alt.InlineData(values=rows)
+    data = named("cells")
     if len(facets) > 1:
         columns = min(COLUMNS, len(facets))
         chart: alt.FacetChart | alt.LayerChart = (
@@ -90,7 +91,14 @@ def lines(study: Study, findings: Findings, palette: Palette) -> Figure | None:
         )
     else:
         chart = layers.properties(width=WIDTH, height=280, data=data, title=titles)
-    return draw(chart, "lines", title, rows, ["facet", "series", "x", "mean", "ci_low", "ci_high", "n"])
+    return draw(
+        chart.to_dict(),
+        "lines",
+        title,
+        {"cells": rows},
+        rows,
+        ["facet", "series", "x", "mean", "ci_low", "ci_high", "n"],
+    )
 
 
 def _over(factors: list[Factor], compare: str | None) -> Factor | None:

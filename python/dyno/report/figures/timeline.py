@@ -6,15 +6,15 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-import altair as alt
 import polars as pl
 
 from dyno.model.run import RunRecord
 from dyno.model.study import Cell
-from dyno.report.figures.style import INK, SOFT, Figure, Row, draw, heading
+from dyno.report.figures.style import HUES, INK, SOFT, Figure, Row, Spec, draw, heading
 
 WIDTH, HEIGHT = 560, 64
-MOST_POINTS = 200  # of a curve; beyond it, neighbours are drawn as their mean
+PNG_SCALE = 1.5  # these are tall, and many
+MOST_POINTS = 150  # of a curve; beyond it, neighbours are drawn as their mean
 MOST_SUBJECTS = 4  # disks or processes in a panel: those with the most to show
 SECOND = 1e9
 
@@ -26,7 +26,15 @@ CPU = {
 }
 PRESSURE = {"cpu": ("psi.cpu.some",), "memory": ("psi.memory.some",), "io": ("psi.io.some",)}
 SWITCHES = {"context switches": ("vm.cs",)}
-HUES = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#8c8c8c")
+# The columns read here, for a run that left no table at all.
+SAMPLES = {
+    "time_ns": pl.Int64,
+    "host": pl.String,
+    "subject": pl.String,
+    "metric": pl.String,
+    "value": pl.Float64,
+}
+INTERVALS = {"start_ns": pl.Int64, "end_ns": pl.Int64, "count": pl.Int64}
 
 
 @dataclass(frozen=True)
@@ -42,6 +50,8 @@ class Panel:
 
 def timeline(cell: Cell, run: RunRecord, samples: pl.DataFrame, intervals: pl.DataFrame) -> Figure | None:
     """Panels over seconds since the run's start; None where nothing was recorded."""
+    samples = samples if samples.height else pl.DataFrame(schema=SAMPLES)
+    intervals = intervals if intervals.height else pl.DataFrame(schema=INTERVALS)
     panels = [panel for panel in _panels(run, samples, intervals) if panel.points.height]
     if not panels:
         return None
@@ -50,17 +60,23 @@ def timeline(cell: Cell, run: RunRecord, samples: pl.DataFrame, intervals: pl.Da
     marks = _measured(run)
     end = max(float(str(panel.points["t"].max())) for panel in panels)
     end = max([end, *(mark["to"] for mark in marks)])
-    charts = [_chart(panel, marks, end, last=panel is panels[-1]) for panel in panels]
+    charts = [
+        _chart(panel, f"panel {place}", marks, end, last=panel is panels[-1]) for place, panel in enumerate(panels)
+    ]
+    data = {f"panel {place}": _points(panel) for place, panel in enumerate(panels)}
+    data["measured"] = marks
+    data["edges"] = [{"at": at} for mark in marks for at in mark.values()]
     title = f"Run {run.run}, {cell.name}: {run.outcome.value}"
     note = "The measured part is marked." if marks else "No part of it was measured."
     binned = f"Each point is the mean of {width:.3g} s." if width else ""
-    chart = (
-        alt.vconcat(*charts, spacing=12)
-        .resolve_scale(color="independent")
-        .properties(title=heading(title, f"Over seconds since the run's start. {note} {binned}", run.cause or ""))
-    )
-    rows = [{"panel": panel.title, "unit": panel.unit, **row} for panel in panels for row in panel.points.to_dicts()]
-    return draw(chart, f"run-{run.run:04}", title, rows, ["panel", "unit", "t", "series", "value"])
+    spec = {
+        "vconcat": charts,
+        "spacing": 12,
+        "resolve": {"scale": {"color": "independent"}},
+        "title": heading(title, f"Over seconds since the run's start. {note} {binned}", run.cause or "").to_dict(),
+    }
+    rows = [{"panel": panel.title, "unit": panel.unit, **row} for panel in panels for row in _points(panel)]
+    return draw(spec, f"run-{run.run:04}", title, data, rows, ["panel", "unit", "t", "series", "value"], PNG_SCALE)
 
 
 def _panels(run: RunRecord, samples: pl.DataFrame, intervals: pl.DataFrame) -> list[Panel]:
@@ -158,49 +174,87 @@ def _measured(run: RunRecord) -> list[Row]:
     return [dict(zip(("from", "to"), edges, strict=True))]
 
 
-def _chart(panel: Panel, marks: list[Row], end: float, *, last: bool) -> alt.LayerChart | alt.FacetChart:
-    axis = alt.Axis(title="seconds" if last else None, labels=last, ticks=last, grid=False, tickCount=10)
-    x_scale = alt.Scale(domain=[0, end], nice=False)
+def _names(panel: Panel) -> list[str]:
+    """The curves in the order in which they are drawn and listed."""
     present = panel.points["series"].unique().to_list()
-    names = [name for name in CPU if name in present] if panel.stacked and set(present) <= set(CPU) else sorted(present)
-    rows = [
-        {"t": t, "series": series, "value": round(value, 3), "order": names.index(series)}
+    return [name for name in CPU if name in present] if set(present) <= set(CPU) else sorted(present)
+
+
+def _points(panel: Panel) -> list[Row]:
+    order = {name: place for place, name in enumerate(_names(panel))}
+    return [
+        {"t": t, "series": series, "value": round(value, 3), "order": order[series]}
         for t, series, value in panel.points.select("t", "series", "value").iter_rows()
     ]
-    colour = alt.Color(
-        "series:N",
-        sort=names,
-        title=None,
-        scale=alt.Scale(domain=names, range=[HUES[place % len(HUES)] for place in range(len(names))]),
-        legend=alt.Legend(
-            orient="right",
-            symbolType="square" if panel.stacked else "stroke",
-            symbolStrokeWidth=3,
-            rowPadding=1,
-            offset=10,
-        )
-        if len(names) > 1
-        else None,
-    )
-    domain = alt.Scale(domainMin=0, nice=True) if panel.top is None else alt.Scale(domain=[0, panel.top])
-    y = alt.Y(
-        "value:Q",
-        title=panel.unit,
-        scale=domain,
-        stack="zero" if panel.stacked else None,
-        axis=alt.Axis(tickCount=3, domain=False, ticks=False, format=",.12~g", minExtent=48),
-    )
-    curves = alt.Chart(alt.InlineData(values=rows)).encode(
-        x=alt.X("t:Q", scale=x_scale, axis=axis), y=y, color=colour, order="order:Q"
-    )
-    drawn = curves.mark_area(opacity=0.8) if panel.stacked else curves.mark_line(strokeWidth=1.5, clip=True)
-    shade = alt.Chart(alt.InlineData(values=marks)).mark_rect(color=SOFT, opacity=0.08)
-    edges = alt.Chart(alt.InlineData(values=[{"at": at} for mark in marks for at in mark.values()]))
-    layers = [
-        shade.encode(x=alt.X("from:Q", scale=x_scale, axis=axis), x2="to:Q"),
-        drawn,
-        edges.mark_rule(color=SOFT, strokeDash=[3, 3]).encode(x=alt.X("at:Q", scale=x_scale, axis=axis)),
-    ]
+
+
+def _chart(panel: Panel, data: str, marks: list[Row], end: float, *, last: bool) -> Spec:
+    """A panel as Vega-Lite itself: the plotting library takes as long to copy a dozen of these as to draw them."""
+    names = _names(panel)
+    x = {
+        "type": "quantitative",
+        "scale": {"domain": [0, end], "nice": False},
+        "axis": {"title": "seconds" if last else None, "labels": last, "ticks": last, "grid": False, "tickCount": 10},
+    }
+    curves = {
+        "data": {"name": data},
+        "mark": {"type": "area", "opacity": 0.8}
+        if panel.stacked
+        else {"type": "line", "strokeWidth": 1.5, "clip": True},
+        "encoding": {
+            "x": {"field": "t", **x},
+            "y": _y(panel),
+            "color": _colour(names, panel.stacked),
+            "order": {"field": "order", "type": "quantitative"},
+        },
+    }
+    shade = {
+        "data": {"name": "measured"},
+        "mark": {"type": "rect", "color": SOFT, "opacity": 0.08},
+        "encoding": {"x": {"field": "from", **x}, "x2": {"field": "to"}},
+    }
+    edges = {
+        "data": {"name": "edges"},
+        "mark": {"type": "rule", "color": SOFT, "strokeDash": [3, 3]},
+        "encoding": {"x": {"field": "at", **x}},
+    }
     only = f": {names[0]}" if len(names) == 1 and names[0] != panel.title else ""
-    title = alt.TitleParams(text=panel.title + only, fontSize=12, fontWeight=600, color=INK, offset=4, anchor="start")
-    return alt.layer(*(layers if marks else [drawn])).properties(width=WIDTH, height=HEIGHT, title=title)
+    title = {
+        "text": panel.title + only,
+        "fontSize": 12,
+        "fontWeight": 600,
+        "color": INK,
+        "offset": 4,
+        "anchor": "start",
+    }
+    layers = [shade, curves, edges] if marks else [curves]
+    return {"layer": layers, "width": WIDTH, "height": HEIGHT, "title": title}
+
+
+def _y(panel: Panel) -> Spec:
+    return {
+        "field": "value",
+        "type": "quantitative",
+        "title": panel.unit,
+        "scale": {"domainMin": 0, "nice": True} if panel.top is None else {"domain": [0, panel.top]},
+        "stack": "zero" if panel.stacked else None,
+        "axis": {"tickCount": 3, "domain": False, "ticks": False, "format": ",.12~g", "minExtent": 48},
+    }
+
+
+def _colour(names: list[str], stacked: bool) -> Spec:
+    legend = {
+        "orient": "right",
+        "symbolType": "square" if stacked else "stroke",
+        "symbolStrokeWidth": 3,
+        "rowPadding": 1,
+        "offset": 10,
+    }
+    return {
+        "field": "series",
+        "type": "nominal",
+        "sort": names,
+        "title": None,
+        "scale": {"domain": names, "range": [HUES[place % len(HUES)] for place in range(len(names))]},
+        "legend": legend if len(names) > 1 else None,
+    }

@@ -195,8 +195,11 @@ mod tests {
 
     #[test]
     fn every_setting_of_a_fresh_database_is_read_back() {
-        let database = Connection::open_in_memory().unwrap();
+        // A file, since a database in memory has no mmap_size.
+        let path = std::env::temp_dir().join(format!("dyno-settings-{}.db", std::process::id()));
+        let database = Connection::open(&path).unwrap();
         let settings = serde_json::to_value(read_back(&database).unwrap()).unwrap();
+        std::fs::remove_file(&path).unwrap();
         for (key, value) in settings.as_object().unwrap() {
             assert!(!value.is_null(), "{key}");
         }

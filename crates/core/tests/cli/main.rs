@@ -1,0 +1,11 @@
+//! The program as others meet it: files and lines in, files, lines and an exit status out.
+
+// A test that cannot go on fails.
+#![allow(clippy::expect_used, clippy::panic, clippy::unwrap_used)]
+
+mod drive;
+mod drive_failures;
+mod drive_stops;
+mod golden;
+mod support;
+mod watch;

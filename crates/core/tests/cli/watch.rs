@@ -1,0 +1,452 @@
+//! `watch`, compared with what the kernel says to others.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::{self, File};
+use std::io::{BufRead, BufReader, Write};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use serde_json::{Value, json};
+
+use crate::support::{Folder, PROGRAM, read_json, schema_folder, wait_at_most};
+
+struct Row {
+    time_ns: u64,
+    source: String,
+    subject: String,
+    metric: String,
+    value: f64,
+}
+
+fn read_rows(folder: &Folder) -> Vec<Row> {
+    let text = fs::read_to_string(folder.path("samples.csv")).unwrap();
+    let mut lines = text.lines();
+    assert_eq!(lines.next(), Some("time_ns,source,subject,metric,value"));
+    lines
+        .map(|line| {
+            let words: Vec<&str> = line.split(',').collect();
+            assert_eq!(words.len(), 5, "{line}");
+            Row {
+                time_ns: words[0].parse().unwrap(),
+                source: words[1].to_owned(),
+                subject: words[2].to_owned(),
+                metric: words[3].to_owned(),
+                value: words[4].parse().unwrap(),
+            }
+        })
+        .collect()
+}
+
+fn ticks(rows: &[Row]) -> Vec<u64> {
+    rows.iter()
+        .map(|row| row.time_ns)
+        .collect::<BTreeSet<_>>()
+        .into_iter()
+        .collect()
+}
+
+/// The sum over time of a rate, back to what was counted.
+fn total(rows: &[Row], subject: &str, metric: &str) -> f64 {
+    let ticks = ticks(rows);
+    let length_s: BTreeMap<u64, f64> = ticks
+        .windows(2)
+        .map(|pair| (pair[1], (pair[1] - pair[0]) as f64 / 1e9))
+        .collect();
+    rows.iter()
+        .filter(|row| row.subject == subject && row.metric == metric)
+        .map(|row| row.value * length_s[&row.time_ns])
+        .sum()
+}
+
+/// Starts watching, and waits until the base is taken.
+fn start(folder: &Folder, job: &Value, more: &[&str]) -> Child {
+    let mut child = Command::new(PROGRAM)
+        .args(["watch", "--job"])
+        .arg(folder.write("watch.json", job))
+        .arg("--out")
+        .arg(folder.path("samples.csv"))
+        .args(more)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut line = String::new();
+    BufReader::new(child.stdout.take().unwrap())
+        .read_line(&mut line)
+        .unwrap();
+    assert_eq!(line, "{\"ready\": true}\n");
+    child
+}
+
+fn tell(child: &mut Child, command: &Value) {
+    writeln!(child.stdin.as_mut().unwrap(), "{command}").unwrap();
+}
+
+fn send(child: &Child, signal: Signal) {
+    kill(Pid::from_raw(i32::try_from(child.id()).unwrap()), signal).unwrap();
+}
+
+fn end(mut child: Child) {
+    tell(&mut child, &json!({"stop": true}));
+    wait_at_most(&mut child, Duration::from_secs(2));
+    assert!(child.wait().unwrap().success());
+}
+
+fn job(machine: bool) -> Value {
+    json!({"format": 1, "hz": 10, "machine": machine})
+}
+
+fn proc_number(path: &str, key: &str) -> f64 {
+    let text = fs::read_to_string(path).unwrap();
+    let line = text
+        .lines()
+        .find(|line| line.split([' ', ':']).next() == Some(key))
+        .unwrap();
+    line[key.len() + 1..]
+        .split_whitespace()
+        .next()
+        .unwrap()
+        .parse()
+        .unwrap()
+}
+
+/// Writes and waits for the disk, so that there is something to see.
+fn write_to_disk(folder: &Folder, bytes: usize) {
+    let mut file = File::create(folder.path("written")).unwrap();
+    file.write_all(&vec![7; bytes]).unwrap();
+    file.sync_all().unwrap();
+}
+
+/// Whether the machine has a disk of its own that has ever been used.
+fn has_disk() -> bool {
+    fs::read_to_string("/proc/diskstats").is_ok_and(|text| {
+        text.lines().any(|line| {
+            let words: Vec<&str> = line.split_whitespace().collect();
+            words[3] != "0" && fs::metadata(format!("/sys/block/{}", words[2])).is_ok()
+        })
+    })
+}
+
+#[test]
+fn the_metrics_that_appear_are_those_of_the_schema() {
+    let folder = Folder::new();
+    let mut job = job(true);
+    job["processes"] = json!([{"pid": std::process::id(), "subject": "tests"}]);
+    let child = start(&folder, &job, &[]);
+    write_to_disk(&folder, 1 << 20);
+    std::thread::sleep(Duration::from_millis(400));
+    end(child);
+    let rows = read_rows(&folder);
+    let schema = read_json(&schema_folder().join("metrics.json"));
+    let declared: BTreeMap<&str, (&str, &str)> = schema["metrics"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|metric| {
+            let text = |key: &str| metric[key].as_str().unwrap();
+            (text("name"), (text("source"), text("subject")))
+        })
+        .collect();
+    for row in &rows {
+        let (source, subject) = declared[row.metric.as_str()];
+        assert_eq!(row.source, source, "{}", row.metric);
+        let expected = match subject {
+            "process" => "tests",
+            "disk" => row.subject.as_str(),
+            same => same,
+        };
+        assert_eq!(row.subject, expected, "{}", row.metric);
+    }
+    let seen: BTreeSet<&str> = rows.iter().map(|row| row.metric.as_str()).collect();
+    // A mean time is absent without I/O of its kind, the rest where the kernel does not tell it.
+    let may_be_absent = |name: &str| {
+        name.ends_with("_await")
+            || (name.starts_with("psi.") && fs::read("/proc/pressure/cpu").is_err())
+            || (name.starts_with("disk.") && !has_disk())
+    };
+    let missing: Vec<&&str> = declared
+        .keys()
+        .filter(|name| !seen.contains(**name) && !may_be_absent(name))
+        .collect();
+    assert!(missing.is_empty(), "{missing:?}");
+}
+
+#[test]
+fn sums_over_time_are_what_the_kernel_counted() {
+    let folder = Folder::new();
+    let counted = || {
+        [
+            proc_number("/proc/stat", "ctxt"),
+            proc_number("/proc/vmstat", "pgfault"),
+            proc_number("/proc/vmstat", "pgpgout"),
+        ]
+    };
+    let outer = counted();
+    let child = start(&folder, &job(true), &[]);
+    let inner = counted();
+    for _ in 0..5 {
+        write_to_disk(&folder, 4 << 20);
+        std::thread::sleep(Duration::from_millis(100));
+    }
+    let inner_end = counted();
+    end(child);
+    let outer_end = counted();
+    let rows = read_rows(&folder);
+    for (place, metric) in ["vm.cs", "vm.pgfault", "vm.bo"].into_iter().enumerate() {
+        let sum = total(&rows, "machine", metric);
+        let (least, most) = (
+            inner_end[place] - inner[place],
+            outer_end[place] - outer[place],
+        );
+        // The kernel gathers some counters from CPUs now and then; and times are those of the ticks'
+        // beginnings.
+        assert!(
+            sum > 0.9 * least - 100.0,
+            "{metric}: {sum} is less than {least}"
+        );
+        assert!(
+            sum < 1.1 * most + 100.0,
+            "{metric}: {sum} is more than {most}"
+        );
+    }
+    let shares: BTreeMap<u64, f64> = rows
+        .iter()
+        .filter(|row| row.metric.starts_with("cpu."))
+        .fold(BTreeMap::new(), |mut sums, row| {
+            *sums.entry(row.time_ns).or_default() += row.value;
+            sums
+        });
+    assert!(!shares.is_empty());
+    assert!(
+        shares.values().all(|sum| (50.0..=100.001).contains(sum)),
+        "{shares:?}"
+    );
+    let available = rows
+        .iter()
+        .rfind(|row| row.metric == "mem.available")
+        .unwrap()
+        .value;
+    let known = proc_number("/proc/meminfo", "MemAvailable") * 1024.0;
+    assert!(
+        (available / known - 1.0).abs() < 0.2,
+        "{available} against {known}"
+    );
+}
+
+/// User and system time of a process in seconds, by its own `stat` file.
+fn cpu_time(pid: u32) -> f64 {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
+    let words: Vec<&str> = stat
+        .rsplit_once(')')
+        .unwrap()
+        .1
+        .split_whitespace()
+        .collect();
+    (words[11].parse::<f64>().unwrap() + words[12].parse::<f64>().unwrap()) / 100.0
+}
+
+#[test]
+fn a_process_is_seen_from_when_it_is_added_until_it_ends() {
+    let folder = Folder::new();
+    let mut watcher = start(&folder, &job(false), &[]);
+    let mut busy = Command::new("sh")
+        .args(["-c", "while :; do :; done"])
+        .spawn()
+        .unwrap();
+    let pid = busy.id();
+    tell(
+        &mut watcher,
+        &json!({"add": {"pid": pid, "subject": "busy"}}),
+    );
+    // Until its base is taken.
+    std::thread::sleep(Duration::from_millis(150));
+    let (begin, cpu_begin) = (Instant::now(), cpu_time(pid));
+    std::thread::sleep(Duration::from_millis(800));
+    let (length, cpu) = (begin.elapsed().as_secs_f64(), cpu_time(pid) - cpu_begin);
+    busy.kill().unwrap();
+    busy.wait().unwrap();
+    std::thread::sleep(Duration::from_millis(300));
+    end(watcher);
+    let rows = read_rows(&folder);
+    assert!(rows.iter().all(|row| row.source != "machine"));
+    let seen = total(&rows, "busy", "proc.usr") + total(&rows, "busy", "proc.sys");
+    assert!(
+        (seen / 100.0 - cpu).abs() < 0.3 * length,
+        "{seen} % s seen, {cpu} s used in {length} s"
+    );
+    assert!(seen > 10.0, "{seen}");
+    let threads = rows
+        .iter()
+        .find(|row| row.metric == "proc.threads")
+        .unwrap();
+    assert!((threads.value - 1.0).abs() < 1e-9);
+    let of_busy = rows
+        .iter()
+        .filter(|row| row.subject == "busy")
+        .map(|row| row.time_ns)
+        .max();
+    assert!(
+        of_busy < ticks(&rows).last().copied(),
+        "its samples stop with it"
+    );
+}
+
+#[test]
+fn a_process_that_writes_is_seen_to_write_and_one_removed_is_seen_no_longer() {
+    let folder = Folder::new();
+    let mut watcher = start(&folder, &job(false), &[]);
+    // Its io file must be open before it begins, so it waits for a line.
+    let mut writer = Command::new("sh")
+        .args([
+            "-c",
+            "read go; dd if=/dev/zero of=big bs=1M count=8 conv=fsync; read end",
+        ])
+        .current_dir(folder.path("."))
+        .stdin(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    tell(
+        &mut watcher,
+        &json!({"add": {"pid": writer.id(), "subject": "writer"}}),
+    );
+    std::thread::sleep(Duration::from_millis(250));
+    writeln!(writer.stdin.as_mut().unwrap()).unwrap();
+    std::thread::sleep(Duration::from_secs(1));
+    let io = fs::read_to_string(format!("/proc/{}/io", writer.id())).unwrap();
+    tell(&mut watcher, &json!({"remove": {"pid": writer.id()}}));
+    std::thread::sleep(Duration::from_millis(300));
+    drop(writer.stdin.take());
+    writer.wait().unwrap();
+    end(watcher);
+    let rows = read_rows(&folder);
+    let written = io
+        .lines()
+        .find_map(|line| line.strip_prefix("write_bytes: "))
+        .unwrap();
+    let written: f64 = written.parse().unwrap();
+    let seen = total(&rows, "writer", "proc.write");
+    assert!(
+        (seen - written).abs() <= 0.02 * written + 1.0,
+        "{seen} seen, {written} written"
+    );
+    let last = rows
+        .iter()
+        .filter(|row| row.subject == "writer")
+        .map(|row| row.time_ns)
+        .max();
+    assert!(last < ticks(&rows).last().copied());
+}
+
+#[test]
+fn context_switches_of_all_threads_are_counted() {
+    let folder = Folder::new();
+    let mut job = job(false);
+    job["processes"] = json!([{"pid": std::process::id(), "subject": "tests"}]);
+    let child = start(&folder, &job, &[]);
+    let thread = std::thread::spawn(|| {
+        for _ in 0..300 {
+            std::thread::sleep(Duration::from_millis(2));
+        }
+    });
+    thread.join().unwrap();
+    end(child);
+    // The tests beside this one switch too, so only the least is known. The thread's last switches
+    // are lost with it.
+    let seen = total(&read_rows(&folder), "tests", "proc.cswch");
+    assert!(seen > 200.0, "{seen}");
+}
+
+#[test]
+fn ticks_stay_on_their_grid_and_say_how_late_they_were() {
+    let folder = Folder::new();
+    let child = start(&folder, &job(false), &[]);
+    std::thread::sleep(Duration::from_millis(750));
+    // Frozen for the time of several ticks: they are not made up for.
+    send(&child, Signal::SIGSTOP);
+    std::thread::sleep(Duration::from_millis(450));
+    send(&child, Signal::SIGCONT);
+    std::thread::sleep(Duration::from_millis(350));
+    end(child);
+    let rows = read_rows(&folder);
+    let ticks = ticks(&rows);
+    assert!((9..=14).contains(&ticks.len()), "{}", ticks.len());
+    let longest = ticks
+        .windows(2)
+        .map(|pair| pair[1] - pair[0])
+        .max()
+        .unwrap();
+    assert!(longest >= 400_000_000, "{longest} ns");
+    let lag = rows
+        .iter()
+        .filter(|row| row.metric == "watch.lag")
+        .map(|row| row.value)
+        .fold(0.0, f64::max);
+    assert!(lag >= 300.0, "{lag} ms");
+    let all_later = ticks.iter().skip(1).filter(|tick| {
+        let phase = (*tick - ticks[0]) % 100_000_000;
+        !(40_000_000..=95_000_000).contains(&phase)
+    });
+    // All but the late one, the last one, and a few on a busy machine.
+    assert!(all_later.count() + 5 >= ticks.len());
+}
+
+#[test]
+fn it_ends_well_by_signal_and_by_the_end_of_standard_input_and_loses_nothing_when_killed() {
+    for how in ["TERM", "INT", "EOF", "KILL"] {
+        let folder = Folder::new();
+        let mut child = start(&folder, &job(true), &["--stop-on-stdin-eof"]);
+        std::thread::sleep(Duration::from_millis(350));
+        match how {
+            "TERM" => send(&child, Signal::SIGTERM),
+            "INT" => send(&child, Signal::SIGINT),
+            "KILL" => send(&child, Signal::SIGKILL),
+            _ => drop(child.stdin.take()),
+        }
+        wait_at_most(&mut child, Duration::from_secs(2));
+        assert_eq!(child.wait().unwrap().success(), how != "KILL", "{how}");
+        let rows = read_rows(&folder);
+        assert!(ticks(&rows).len() >= 3, "{how}");
+        let last = rows.last().unwrap().time_ns;
+        let of_last = rows.iter().filter(|row| row.time_ns == last).count();
+        assert!(of_last > 20, "{how}: the last tick is whole");
+    }
+}
+
+#[test]
+fn a_line_that_is_wrong_is_told_and_watching_goes_on() {
+    let folder = Folder::new();
+    let mut child = start(&folder, &job(false), &[]);
+    writeln!(child.stdin.as_mut().unwrap(), "nonsense").unwrap();
+    // No process can have the highest id there is: the kernel keeps to 2^22.
+    tell(
+        &mut child,
+        &json!({"add": {"pid": i32::MAX, "subject": "nobody"}}),
+    );
+    std::thread::sleep(Duration::from_millis(250));
+    tell(&mut child, &json!({"stop": true}));
+    wait_at_most(&mut child, Duration::from_secs(2));
+    let output = child.wait_with_output().unwrap();
+    assert!(output.status.success());
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(said.contains("standard input: line: is not JSON"), "{said}");
+    assert!(said.contains("process 2147483647 is not watched"), "{said}");
+}
+
+#[test]
+fn a_file_that_cannot_be_written_is_one_line_and_status_1() {
+    let folder = Folder::new();
+    let output = Command::new(PROGRAM)
+        .args(["watch", "--out", "/dev/full", "--job"])
+        .arg(folder.write("watch.json", &job(false)))
+        .stdin(Stdio::null())
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(said.contains("writing /dev/full"), "{said}");
+    assert_eq!(said.lines().count(), 1);
+}

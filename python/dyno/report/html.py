@@ -1,0 +1,211 @@
+"""The report: one page that needs nothing but itself, and its figures as files."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import re
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from importlib import resources
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+
+from dyno import __version__
+from dyno.model import responses
+from dyno.model.findings import CellSummary, Comparison, Findings, format_estimate, format_quantity, format_ratio
+from dyno.model.run import RunRecord
+from dyno.report import figures
+from dyno.report.figures import Figure, Palette
+from dyno.report.figures.style import capital, label
+from dyno.report.runs import notable
+from dyno.report.source import Source
+from dyno.report.text import to_csv
+
+MOST_FAILURES = 200  # in the page; run.json has them all
+MOST_PNG = 600_000  # bytes; a larger picture is left to its file, so that the page stays quick to open
+
+
+@dataclass(frozen=True)
+class Shown:
+    """A figure as the page holds it: the drawing, and links that carry the files themselves."""
+
+    name: str
+    title: str
+    svg: Markup
+    links: tuple[tuple[str, str, str], ...]  # what the link says, the file's name, its content as a data: address
+
+
+@dataclass(frozen=True)
+class Part:
+    """One response: its cells and comparisons."""
+
+    title: str
+    note: str
+    cells: tuple[CellSummary, ...]
+    comparisons: tuple[Comparison, ...]
+
+
+def write(results: Source, findings: Findings, out_dir: Path) -> Path:
+    """Write report.html and figures/*.{svg,png,csv}; gives the path of report.html. Raises OSError."""
+    charts, timelines = _charts(results, findings), _timelines(results, findings)
+    folder = out_dir / "figures"
+    folder.mkdir(parents=True, exist_ok=True)
+    for figure in [*charts, *timelines]:
+        _replace(folder / f"{figure.name}.svg", figure.svg.encode())
+        _replace(folder / f"{figure.name}.png", figure.png)
+        _replace(folder / f"{figure.name}.csv", figure.csv.encode())
+    target = out_dir / "report.html"
+    _replace(target, _page(results, findings, charts, timelines).encode())
+    return target
+
+
+def _replace(path: Path, content: bytes) -> None:
+    """Put a file in its place at once: a reader sees the old one or the new one."""
+    staged = path.with_name(f".{path.name}.tmp")
+    staged.write_bytes(content)
+    staged.replace(path)
+
+
+def _charts(results: Source, findings: Findings) -> list[Figure]:
+    study, palette = results.study, Palette(results.study)
+    drawn = (
+        figures.heat_map(study, findings),
+        figures.lines(study, findings, palette),
+        figures.bars(study, findings, palette),
+        figures.forest(study, findings, palette),
+    )
+    return [figure for figure in drawn if figure]
+
+
+def _timelines(results: Source, findings: Findings) -> list[Figure]:
+    cells = {cell.index: cell for cell in results.study.cells}
+    deciding = [cell for cell in findings.cells if cell.response == findings.response]
+    drawn = (
+        figures.timeline(cells[run.slot.cell], run, results.samples(run.run), results.intervals(run.run))
+        for run in notable(deciding, results.runs)
+    )
+    return [figure for figure in drawn if figure]
+
+
+def _page(results: Source, findings: Findings, charts: Sequence[Figure], timelines: Sequence[Figure]) -> str:
+    script = _text("report.js")
+    template = _environment().get_template("report.html.j2")
+    return template.render(
+        findings=findings,
+        study=results.study,
+        parts=_parts(findings),
+        charts=[_shown(figure) for figure in charts],
+        timelines=[_shown(figure, with_png=False) for figure in timelines],
+        failures=findings.failures[:MOST_FAILURES],
+        environment=results.environment,
+        study_yaml=results.study_yaml,
+        versions=_versions(results.runs),
+        commands=list(_commands(results.runs)),
+        cells_csv=_table(to_csv(findings)),
+        version=__version__,
+        style=Markup(_text("report.css")),
+        script=Markup(script),
+        script_hash=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
+    )
+
+
+def _environment() -> Environment:
+    environment = Environment(
+        loader=PackageLoader("dyno.report", "templates"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters.update(
+        capital=capital,
+        quantity=lambda value: "–" if value is None else format_quantity(value),
+        share=lambda value: "–" if value is None else f"{value * 100:.2g}%" if value < 1 else f"{value * 100:,.0f}%",
+        interval=lambda ci: f"{format_quantity(ci[0])} to {format_quantity(ci[1])}" if ci else "–",
+        estimate=lambda cell: format_estimate(cell.mean, cell.ci) if cell.mean is not None else "–",
+        ratio=lambda found: format_ratio(found.ratio, found.ci) if found.ci else "–",
+        label=label,
+        unbroken=_unbroken,
+    )
+    environment.tests["mapping"] = lambda value: isinstance(value, Mapping)
+    environment.tests["table"] = _is_table
+    return environment
+
+
+_WHOLE = re.compile(r"\S+ \[[^\]]*\]|n = [\d,]+ \w+")
+
+
+def _unbroken(text: str) -> str:
+    """Keep an estimate and its interval on one line, by spaces that do not break."""
+    return _WHOLE.sub(lambda found: found[0].replace(" ", "\u00a0"), text)
+
+
+def _is_table(value: Any) -> bool:
+    """Whether a value of the environment is a list of things with the same plain properties (disks, say)."""
+    if not isinstance(value, list) or not value or not all(isinstance(row, Mapping) and row for row in value):
+        return False
+    plain = all(not isinstance(field, (Mapping, list)) for row in value for field in row.values())
+    return plain and all(row.keys() == value[0].keys() for row in value)
+
+
+def _text(name: str) -> str:
+    return resources.files("dyno.report").joinpath("templates", name).read_text(encoding="utf-8")
+
+
+def _parts(findings: Findings) -> list[Part]:
+    cells: dict[str, list[CellSummary]] = {}
+    comparisons: dict[str, list[Comparison]] = {}
+    for cell in findings.cells:
+        cells.setdefault(cell.response, []).append(cell)
+    for found in findings.comparisons:
+        comparisons.setdefault(found.response, []).append(found)
+    return [_part(name, of_response, comparisons.get(name, [])) for name, of_response in cells.items()]
+
+
+def _part(name: str, cells: Sequence[CellSummary], comparisons: Sequence[Comparison]) -> Part:
+    known = responses.lookup(name)
+    return Part(capital(known.title), f"{known.unit}, {known.better} is better", tuple(cells), tuple(comparisons))
+
+
+def _shown(figure: Figure, *, with_png: bool = True) -> Shown:
+    links = [("SVG", f"{figure.name}.svg", _data("image/svg+xml", figure.svg.encode()))]
+    if with_png and len(figure.png) <= MOST_PNG:
+        links.append(("PNG", f"{figure.name}.png", _data("image/png", figure.png)))
+    links.append(("CSV", f"{figure.name}.csv", _table(figure.csv)))
+    return Shown(figure.name, figure.title, Markup(figure.svg), tuple(links))
+
+
+def _data(kind: str, content: bytes) -> str:
+    return f"data:{kind};base64,{base64.b64encode(content).decode()}"
+
+
+def _table(csv: str) -> str:
+    """A table's address: almost all of its letters stand for themselves, so this is shorter than base64."""
+    return f"data:text/csv;charset=utf-8,{quote(csv, safe=',._-:=/ ')}"
+
+
+def _versions(runs: Sequence[RunRecord]) -> list[tuple[str, str]]:
+    """Each program with the versions that the runs used; more than one is worth seeing."""
+    found: dict[str, dict[str, None]] = {}
+    for run in runs:
+        for program, version in run.versions.items():
+            found.setdefault(program, {})[version] = None
+    return [(program, ", ".join(versions)) for program, versions in sorted(found.items())]
+
+
+def _commands(runs: Sequence[RunRecord]) -> Iterator[tuple[str, str]]:
+    """The commands of the first run of each cell; those of its replicates differ in nothing that matters."""
+    seen: set[int] = set()
+    for run in runs:
+        if run.commands and run.slot.cell not in seen:
+            seen.add(run.slot.cell)
+            yield (
+                f"{label(run.levels) or 'the only cell'} (run {run.run})",
+                "\n".join(shlex.join(words) for words in run.commands),
+            )
