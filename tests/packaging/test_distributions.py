@@ -28,7 +28,12 @@ def wheel(sdist: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Built from the sdist, so that what the sdist lacks is missed here."""
     out = tmp_path_factory.mktemp("wheel")
     # The crates are compiled already where this checkout was installed; only the package around them is new.
-    environment = {**os.environ, "CARGO_TARGET_DIR": str(ROOT / "target")}
+    scripts = sysconfig.get_path("scripts")
+    environment = {
+        **os.environ,
+        "CARGO_TARGET_DIR": str(ROOT / "target"),
+        "PATH": f"{scripts}:{os.environ['PATH']}",  # without isolation, the build looks for maturin there
+    }
     subprocess.run(
         [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--no-build-isolation", "-w", str(out), str(sdist)],
         env=environment,

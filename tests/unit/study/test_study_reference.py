@@ -13,6 +13,7 @@ from typing import Any
 
 import jsonschema
 import pytest
+from pydantic import BaseModel
 from study_example import EXAMPLE, KINDS, changed, written
 from test_study_load import GROUPS
 from test_study_messages import CASES
@@ -62,7 +63,12 @@ def generated(part: str, kinds: Kinds) -> str:
             own = [(room, name, kind) for room, found in rooms.items() for name, kind in sorted(found.items())]
             tables = [f"### {room} `{name}`\n\n{table(kind)}" for room, name, kind in own if is_ours(kind)]
             return "\n\n".join(tables)
-    sections = {"host": HostSpec, "system": SystemSection, "replicates": Replicates, "limits": Limits}
+    sections: dict[str, type[BaseModel]] = {
+        "host": HostSpec,
+        "system": SystemSection,
+        "replicates": Replicates,
+        "limits": Limits,
+    }
     return table(sections[part])
 
 
