@@ -450,3 +450,136 @@ fn read_mix(raw: &RawProportions) -> Result<Mix, JobError> {
     }
     Mix::new(shares).ok_or_else(|| JobError::new(path, "are all 0, expected a sum of 1"))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use serde_json::json;
+
+    /// A valid job to spoil.
+    fn job() -> Value {
+        json!({
+            "format": 1,
+            "phase": "run",
+            "backend": {"kind": "sqlite", "path": "a.db", "config": {"journal_mode": "wal"}},
+            "workload": {"kind": "ycsb", "records": 10, "proportions": {"read": 1.0}},
+            "clients": 1,
+            "operations": 5,
+            "seed": 1,
+        })
+    }
+
+    #[test]
+    fn what_a_job_leaves_out_has_the_defaults_of_the_schema() {
+        let job = Job::from_json(&job().to_string()).unwrap();
+        let WorkloadJob::Ycsb(ycsb) = job.workload else {
+            panic!("{:?}", job.workload);
+        };
+        assert_eq!(ycsb.chooser, Chooser::Zipfian(0.99));
+        assert_eq!(
+            ycsb.table,
+            Table {
+                field_count: 10,
+                field_length: 100
+            }
+        );
+        assert!(ycsb.read_all_fields && !ycsb.write_all_fields);
+        assert_eq!(
+            (ycsb.max_scan_length, ycsb.insert_order),
+            (100, InsertOrder::Hashed)
+        );
+        assert_eq!((job.warmup_operations, job.warmup), (0, Duration::ZERO));
+        assert_eq!(job.interval, Duration::from_secs(1));
+    }
+
+    #[test]
+    fn shares_that_sum_to_one_but_for_rounding_are_accepted() {
+        let mut job = job();
+        job["workload"]["proportions"] = json!({"read": 0.1, "update": 0.2, "insert": 0.3, "scan": 0.3, "read_modify_write": 0.1});
+        assert!(Job::from_json(&job.to_string()).is_ok());
+    }
+
+    fn values() -> impl Strategy<Value = Value> {
+        prop_oneof![
+            Just(Value::Null),
+            any::<bool>().prop_map(Value::from),
+            any::<u64>().prop_map(Value::from),
+            any::<i64>().prop_map(Value::from),
+            any::<f64>().prop_map(Value::from),
+            "\\PC{0,12}".prop_map(Value::from),
+            Just(json!([])),
+            Just(json!({})),
+            Just(json!({"kind": "null"})),
+            Just(json!({"kind": "ycsb"})),
+        ]
+    }
+
+    const PLACES: [&str; 24] = [
+        "/format",
+        "/phase",
+        "/backend",
+        "/backend/kind",
+        "/backend/path",
+        "/backend/config",
+        "/backend/config/journal_mode",
+        "/backend/config/cache_size_bytes",
+        "/backend/config/mmap_size_bytes",
+        "/backend/config/page_size_bytes",
+        "/backend/config/busy_timeout_ms",
+        "/workload",
+        "/workload/records",
+        "/workload/theta",
+        "/workload/proportions",
+        "/workload/proportions/read",
+        "/workload/field_count",
+        "/workload/field_length_bytes",
+        "/workload/max_scan_length",
+        "/clients",
+        "/operations",
+        "/duration_s",
+        "/warmup_s",
+        "/interval_ms",
+    ];
+
+    /// Puts a value where the path leads, as far as there are objects on the way.
+    fn put(job: &mut Value, path: &str, value: Value) {
+        let Some((parent, key)) = path.rsplit_once('/') else {
+            return;
+        };
+        if let Some(Value::Object(members)) = job.pointer_mut(parent) {
+            members.insert(key.to_owned(), value);
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn no_text_makes_the_parser_panic(text in "\\PC*") {
+            prop_assert!(Job::from_json(&text).is_err());
+        }
+
+        #[test]
+        fn a_spoilt_job_is_refused_in_one_line_or_lies_within_its_bounds(
+            spoilt in prop::collection::vec((prop::sample::select(&PLACES[..]), values()), 1..4),
+        ) {
+            let mut job = job();
+            for (place, value) in spoilt {
+                put(&mut job, place, value);
+            }
+            match Job::from_json(&job.to_string()) {
+                Err(error) => {
+                    let line = error.to_string();
+                    prop_assert!(!line.contains('\n') && line.contains(": "), "{}", line);
+                }
+                Ok(job) => {
+                    prop_assert!((1..=4096).contains(&job.clients));
+                    prop_assert!(job.interval >= Duration::from_millis(10));
+                    prop_assert!(job.phase == Phase::Load || job.operations.is_some() || job.duration.is_some());
+                    if let WorkloadJob::Ycsb(ycsb) = job.workload {
+                        prop_assert!(ycsb.records >= 1 && ycsb.table.row_length() >= 1);
+                    }
+                }
+            }
+        }
+    }
+}

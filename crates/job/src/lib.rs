@@ -66,8 +66,8 @@ pub fn read<T: DeserializeOwned>(part: Value, path: &str) -> Result<T, JobError>
             .strip_prefix("missing field `")
             .and_then(|rest| rest.strip_suffix('`'))
         {
-            Some(missing) => JobError::new(join(&join(path, key), missing), "is missing"),
-            None => JobError::new(join(path, key), message),
+            Some(missing) => JobError::new(join([path, key, missing]), "is missing"),
+            None => JobError::new(join([path, key, ""]), message),
         }
     })
 }
@@ -81,14 +81,14 @@ pub fn split_kind(mut part: Value, path: &str, kinds: &[&str]) -> Result<(usize,
     };
     let Some(kind) = members.remove("kind") else {
         return Err(JobError::new(
-            join(path, "kind"),
+            join([path, "kind", ""]),
             format!("is missing, {expected}"),
         ));
     };
     match kinds.iter().position(|known| kind.as_str() == Some(*known)) {
         Some(index) => Ok((index, part)),
         None => Err(JobError::new(
-            join(path, "kind"),
+            join([path, "kind", ""]),
             format!("{kind} is not known, {expected}"),
         )),
     }
@@ -110,11 +110,13 @@ pub fn check_range<T: PartialOrd + Copy + std::fmt::Display>(
     ))
 }
 
-fn join(path: &str, key: &str) -> String {
-    match (path, key) {
-        ("", "") => "job".to_owned(),
-        ("", only) | (only, "") => only.to_owned(),
-        (path, key) => format!("{path}.{key}"),
+/// The keys that are there, joined; the whole job is called `job`.
+fn join(keys: [&str; 3]) -> String {
+    let keys: Vec<&str> = keys.into_iter().filter(|key| !key.is_empty()).collect();
+    if keys.is_empty() {
+        "job".to_owned()
+    } else {
+        keys.join(".")
     }
 }
 
@@ -144,6 +146,8 @@ mod tests {
             r#"part.size: invalid type: string "a", expected u32"#
         );
         assert_eq!(error(r#"{"format": 1}"#), "part.size: is missing");
+        let whole = read::<Part>(Value::Object(serde_json::Map::new()), "");
+        assert_eq!(whole.unwrap_err().to_string(), "size: is missing");
         assert_eq!(
             error(r#"{"format": 1, "size": 1, "inner": {}}"#),
             "part.inner.size: is missing"

@@ -176,7 +176,7 @@ class Forecast:
 
 
 def forecast(study: Study, seconds_of_run: Mapping[int, float | None]) -> Forecast:
-    """From the fewest blocks to the most, or to the budget. `seconds_of_run` is each cell's, with all that is around it."""
+    """From the fewest blocks to the most, or to the budget. `seconds_of_run` is of each cell, with all around it."""
     known = [seconds for seconds in seconds_of_run.values() if seconds is not None]
     rule = study.replicates
     block = sum(known) if len(known) == len(study.cells) else None

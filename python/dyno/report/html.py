@@ -18,7 +18,7 @@ from markupsafe import Markup
 
 from dyno import __version__
 from dyno.model import responses
-from dyno.model.findings import CellSummary, Comparison, Findings, format_estimate, format_quantity, format_ratio
+from dyno.model.findings import CellSummary, Comparison, Findings, format_quantity
 from dyno.model.run import RunRecord
 from dyno.report import figures
 from dyno.report.figures import Figure, Palette
@@ -128,8 +128,6 @@ def _environment() -> Environment:
         quantity=lambda value: "–" if value is None else format_quantity(value),
         share=lambda value: "–" if value is None else f"{value * 100:.2g}%" if value < 1 else f"{value * 100:,.0f}%",
         interval=lambda ci: f"{format_quantity(ci[0])} to {format_quantity(ci[1])}" if ci else "–",
-        estimate=lambda cell: format_estimate(cell.mean, cell.ci) if cell.mean is not None else "–",
-        ratio=lambda found: format_ratio(found.ratio, found.ci) if found.ci else "–",
         label=label,
         unbroken=_unbroken,
     )

@@ -1,4 +1,4 @@
-"""Every cell as a bar with its interval, and its runs as dots."""
+"""Every cell as a bar with its interval, and its runs as rings, which the interval does not hide."""
 
 from __future__ import annotations
 
@@ -25,7 +25,6 @@ from dyno.report.figures.style import (
 )
 
 MOST_DOTS = 60  # a cell; more would be a smear
-BELOW = 6  # px by which the dots lie below the interval, which would hide them
 
 
 def bars(study: Study, findings: Findings, palette: Palette) -> Figure | None:
@@ -74,11 +73,11 @@ def bars(study: Study, findings: Findings, palette: Palette) -> Figure | None:
         filled.mark_bar(opacity=0.55, cornerRadiusEnd=2).encode(
             x=alt.X("mean:Q", title=x_title, axis=alt.Axis(tickCount=6, labelFlush=False))
         ),
-        points.mark_circle(size=16, color=INK, opacity=0.4, yOffset=BELOW).encode(x="value:Q"),
+        points.mark_point(size=26, color=INK, strokeWidth=1, opacity=0.75).encode(x="value:Q"),
         base.mark_rule(strokeWidth=2, color=INK).encode(x=alt.X("ci_low:Q", title=x_title), x2="ci_high:Q"),
     )
     title = f"{capital(known.title)} of each cell, and each run"
-    thinned = f"Every {step}th run." if step > 1 else "Each dot is a run."
+    thinned = f"Every {step}th run." if step > 1 else "Each ring is a run."
     lost = len(every) - len(cells)
     chart = chart.properties(
         width=WIDTH,

@@ -11,6 +11,7 @@ from dyno.model.findings import Comparison, Findings, format_ratio
 from dyno.model.study import Study
 from dyno.report.figures.style import INK, MOST_ROWS, SOFT, Figure, Palette, Row, draw, heading, label, named
 
+WIDTH = 480
 WIDEST = math.log(1000)  # an interval of two runs can span more than any axis; there it is cut, not in its text
 # Round ratios about 1, from the coarsest pair to the finest.
 STEPS = (
@@ -48,14 +49,14 @@ def forest(study: Study, findings: Findings, palette: Palette) -> Figure | None:
         alt.Chart(named("one")).mark_rule(color=SOFT, strokeDash=[4, 3]).encode(x=x),
         base.mark_rule(strokeWidth=2.5).encode(x=alt.X("from:Q"), x2="to:Q", color=colour),
         base.mark_point(size=70, filled=True, opacity=1).encode(x=x, color=colour),
-        base.mark_text(align="left", fontSize=12, color=INK).encode(x=alt.value(470), text="text:N"),
+        base.mark_text(align="left", fontSize=12, color=INK).encode(x=alt.value(WIDTH + 14), text="text:N"),
     ).properties(
-        width=455,
+        width=WIDTH,
         height=alt.Step(26),
         title=heading(
             _title(compared.name),
             f"Ratio of {known.title} with its {findings.confidence * 100:.4g}% interval; {known.better} is better. "
-            "An interval that leaves out 1 is a difference.",
+            "Without 1 in it, it is a difference.",
         ),
     )
     columns = ["name", "a", "b", "ratio", "ci_low", "ci_high", "n"]

@@ -29,7 +29,7 @@ HUES = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#8c8c
 # Bundled with the renderer, so text is measured alike on every machine; the others have the same widths.
 FONT = "Liberation Sans, Arial, Helvetica, sans-serif"
 
-WIDTH = 620  # of the plot itself, in px
+WIDTH = 760  # of the plot itself, in px
 MOST_ROWS = 120  # a figure longer than this is not looked at any more
 PNG_SCALE = 2
 

@@ -12,7 +12,7 @@ from dyno.model.run import RunRecord
 from dyno.model.study import Cell
 from dyno.report.figures.style import HUES, INK, SOFT, Figure, Row, Spec, draw, heading
 
-WIDTH, HEIGHT = 560, 64
+WIDTH, HEIGHT = 680, 64
 PNG_SCALE = 1.5  # these are tall, and many
 MOST_POINTS = 150  # of a curve; beyond it, neighbours are drawn as their mean
 MOST_SUBJECTS = 4  # disks or processes in a panel: those with the most to show
