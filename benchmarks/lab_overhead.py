@@ -24,8 +24,8 @@ BUDGET_MS = 150
 STUDY = """
 study: lab-overhead
 question: What does the lab itself cost?
-system: {{kind: "null"}}
-workload: {{kind: "null", operations: 1000}}
+system: {{kind: null}}
+workload: {{kind: null, operations: 1000}}
 replicates: {{min: {runs}, max: {runs}}}
 """
 

@@ -58,7 +58,7 @@ def _answers_for_errors(command: Callable[P, int]) -> Callable[P, None]:
             status = BAD_INPUT
         except BrokenPipeError:
             # Whoever read our output has had enough, as `head` does.
-            sys.stdout = None  # type: ignore[assignment]  # nothing more is to be flushed into it
+            sys.stdout = None  # nothing more is to be flushed into it
             status = DONE
         except KeyboardInterrupt:
             click.echo("dyno: interrupted", err=True)
@@ -69,9 +69,9 @@ def _answers_for_errors(command: Callable[P, int]) -> Callable[P, None]:
 
 
 def _study_options(command: Callable[P, Any]) -> Callable[P, Any]:
-    command = click.option("--set", "overrides", multiple=True, metavar="KEY=VALUE", help="Override a key of the study.")(
-        command
-    )
+    command = click.option(
+        "--set", "overrides", multiple=True, metavar="KEY=VALUE", help="Override a key of the study."
+    )(command)
     return click.argument("file", type=click.Path(path_type=Path))(command)
 
 
@@ -98,7 +98,6 @@ def check(file: Path, scale: str | None, overrides: tuple[str, ...]) -> int:
 
 def check_file(file: Path, scale: str | None = None, overrides: tuple[str, ...] = ()) -> Study:
     """What `dyno check` does. Raises UserError."""
-
     rooms = Rooms.open()
     study = check_study(file, rooms.kinds(), scale=scale, overrides=overrides)
     rooms.refuse_mismatches(study)
@@ -112,7 +111,6 @@ def check_file(file: Path, scale: str | None = None, overrides: tuple[str, ...] 
 @_answers_for_errors
 def plan(file: Path, scale: str, overrides: tuple[str, ...], form: str) -> int:
     """Show a study's cells, blocks, runs and the time it would take."""
-
     rooms = Rooms.open()
     study = _load(rooms, file, scale, overrides)
     if form == "json":
@@ -150,7 +148,6 @@ def plan(file: Path, scale: str, overrides: tuple[str, ...], form: str) -> int:
 @_answers_for_errors
 def schema() -> int:
     """Print the JSON Schema of study files, for editors."""
-
     click.echo(json.dumps(json_schema(Rooms.open().kinds()), indent=1))
     return DONE
 
@@ -164,16 +161,13 @@ def schema() -> int:
 @_answers_for_errors
 def run(file: Path, scale: str, overrides: tuple[str, ...], results: Path, work: Path | None, resume: bool) -> int:
     """Run a study, and write its report."""
-
     rooms = Rooms.open()
     study = _load(rooms, file, scale, overrides)
     core = core_binary()
     return _run(rooms, study, file, core, results, work, resume)
 
 
-def _run(
-    rooms: Rooms, study: Study, file: Path, core: str, root: Path, work: Path | None, resume: bool
-) -> int:
+def _run(rooms: Rooms, study: Study, file: Path, core: str, root: Path, work: Path | None, resume: bool) -> int:
 
     with Interrupt() as interrupt, UndoJournal() as journal:
         results = _resumed(root, study, core) if resume else _begun(root, study, file, core)
@@ -279,7 +273,9 @@ def show(folder: Path, form: str, chosen: tuple[str, ...]) -> int:
 
 @main.command()
 @click.argument("folder", type=click.Path(path_type=Path))
-@click.option("--out", type=click.Path(path_type=Path, file_okay=False), help="Where to write; default: the folder itself.")
+@click.option(
+    "--out", type=click.Path(path_type=Path, file_okay=False), help="Where to write; default: the folder itself."
+)
 @_answers_for_errors
 def report(folder: Path, out: Path | None) -> int:
     """Write a results folder's report: one HTML page, and each figure as SVG, PNG and CSV."""
@@ -310,7 +306,6 @@ def compare(first: Path, second: Path, form: str) -> int:
 @_answers_for_errors
 def doctor(results: Path) -> int:
     """Say what this machine can and cannot do, and how to get the rest."""
-
     checks = examine(results)
     for each in checks:
         mark = "ok  " if each.holds else ("MISSING" if each.needed else "no  ")

@@ -41,7 +41,9 @@ class PlainProgress(Listener):
         """The run, how it ended, what it measured, and how wide the widest interval is."""
         cell = self._study.cells[record.slot.cell].name
         value = record.responses.get(self._study.replicates.of)
-        said = record.outcome.value if value is None else f"{record.outcome.value} {format_quantity(value)} {self._unit}"
+        said = (
+            record.outcome.value if value is None else f"{record.outcome.value} {format_quantity(value)} {self._unit}"
+        )
         why = f" ({record.step}: {record.cause})" if record.cause else ""
         reached = "" if state.reached is None else f", intervals within {state.reached:.1%}"
         left = "" if seconds_left is None else f", at most {format_duration(seconds_left)} left"
@@ -120,4 +122,6 @@ class LiveProgress(Listener):
             style="dim",
         )
         done = rule.precision / self._state.reached if self._state.reached else 0.0
-        return Group(table, Text(self._now, style="cyan"), ProgressBar(total=1, completed=min(done, 1), width=40), width)
+        return Group(
+            table, Text(self._now, style="cyan"), ProgressBar(total=1, completed=min(done, 1), width=40), width
+        )

@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import io
 import json
-import os
 import signal
 import subprocess
 import time
@@ -125,7 +124,7 @@ def test_the_report_of_a_copied_folder_is_the_same_byte_for_byte(dyno: Dyno, stu
     folder = results_of(tmp_path, "embedded")
     copy = tmp_path / "elsewhere" / "copy"
     copy.parent.mkdir()
-    os.rename(folder, copy)
+    folder.rename(copy)
     before = {path.name: path.read_bytes() for path in [copy / "report.html", *(copy / "figures").iterdir()]}
     assert dyno("report", copy).returncode == 0
     assert {path.name: path.read_bytes() for path in [copy / "report.html", *(copy / "figures").iterdir()]} == before
@@ -227,7 +226,9 @@ def test_nothing_to_resume_is_said(dyno: Dyno, study: Write) -> None:
     refused(dyno("run", path, "--resume", "--set", "seed=9"), "another study file, scale or --set")
 
 
-def test_ctrl_c_ends_with_130_and_resume_goes_on(study: Write, home: dict[str, str], tmp_path: Path, dyno: Dyno) -> None:
+def test_ctrl_c_ends_with_130_and_resume_goes_on(
+    study: Write, home: dict[str, str], tmp_path: Path, dyno: Dyno
+) -> None:
     path = study(SQLITE.replace("operations: 400", "duration: 1 s"))
     with subprocess.Popen(
         [DYNO, "run", str(path)], cwd=tmp_path, env=home, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
@@ -253,6 +254,8 @@ def test_ctrl_c_ends_with_130_and_resume_goes_on(study: Write, home: dict[str, s
 
 def test_output_into_a_closed_pipe_is_no_error(study: Write, home: dict[str, str], tmp_path: Path) -> None:
     command = f"{DYNO} schema | head -n 1"
-    answer = subprocess.run(["bash", "-o", "pipefail", "-c", command], env=home, cwd=tmp_path, capture_output=True, text=True, check=False)
+    answer = subprocess.run(
+        ["bash", "-o", "pipefail", "-c", command], env=home, cwd=tmp_path, capture_output=True, text=True, check=False
+    )
     assert "Traceback" not in answer.stderr
     assert answer.stderr == ""

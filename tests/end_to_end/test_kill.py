@@ -59,7 +59,9 @@ def test_no_committed_run_is_lost_and_nothing_is_left_by_kills_at_random_moments
     folder: Path | None = None
     for _ in range(KILLS):
         words = [DYNO, "run", str(study), *(["--resume"] if folder else [])]
-        with subprocess.Popen(words, cwd=tmp_path, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE) as process:
+        with subprocess.Popen(
+            words, cwd=tmp_path, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
+        ) as process:
             # Some kills fall into the start-up and the recovery, most into runs and commits.
             time.sleep(moments.uniform(0.2, 2.0))
             process.send_signal(signal.SIGKILL)

@@ -35,7 +35,18 @@ def wheel(sdist: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
         "PATH": f"{scripts}:{os.environ['PATH']}",  # without isolation, the build looks for maturin there
     }
     subprocess.run(
-        [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--no-build-isolation", "-w", str(out), str(sdist)],
+        [
+            sys.executable,
+            "-m",
+            "pip",
+            "wheel",
+            "--quiet",
+            "--no-deps",
+            "--no-build-isolation",
+            "-w",
+            str(out),
+            str(sdist),
+        ],
         env=environment,
         check=True,
     )
@@ -45,7 +56,14 @@ def wheel(sdist: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_the_sdist_holds_the_sources_and_nothing_that_was_built(sdist: Path) -> None:
     with tarfile.open(sdist) as archive:
         names = [name.partition("/")[2] for name in archive.getnames()]
-    for needed in ("pyproject.toml", "Cargo.lock", "LICENSE", "README.md", "python/dyno/cli.py", "schema/job.schema.json"):
+    for needed in (
+        "pyproject.toml",
+        "Cargo.lock",
+        "LICENSE",
+        "README.md",
+        "python/dyno/cli.py",
+        "schema/job.schema.json",
+    ):
         assert needed in names
     assert any(name.endswith("main.rs") for name in names)
     assert not [name for name in names if name.startswith(("target/", ".venv/", "results/"))]
@@ -58,13 +76,14 @@ def test_an_installed_wheel_runs_a_study_with_its_own_binary(wheel: Path, tmp_pa
     python = environment / "bin" / "python"
     # The dependencies are those of this environment, by path; what is installed anew is dyno itself.
     subprocess.run(
-        [sys.executable, "-m", "pip", "--python", str(python), "install", "--quiet", "--no-deps", str(wheel)], check=True
+        [sys.executable, "-m", "pip", "--python", str(python), "install", "--quiet", "--no-deps", str(wheel)],
+        check=True,
     )
     site = next((environment / "lib").glob("python*/site-packages"))
     ours = Path(sysconfig.get_path("purelib"))
     for entry in ours.iterdir():
         if not entry.name.lower().startswith("dyno") and not (site / entry.name).exists():
-            os.symlink(entry, site / entry.name)
+            (site / entry.name).symlink_to(entry)
     study = tmp_path / "study.yaml"
     study.write_text(
         "study: installed\nquestion: Does it work?\nsystem: {kind: sqlite}\n"

@@ -90,10 +90,9 @@ class LocalHost:
             raise RunError(f"refusing to remove {path}: it is not in a folder that this session made")
         try:
             shutil.rmtree(path)
-        except FileNotFoundError:
-            return
         except OSError as error:
-            raise RunError(f"cannot remove {path}: {error}") from error
+            if path.exists():
+                raise RunError(f"cannot remove {path}: {error}") from error
 
     def free_disk(self, path: Path) -> int:
         """Bytes that this user may still write on the file system of `path`."""

@@ -254,12 +254,13 @@ def _processes_with(token: str) -> Iterator[int]:
 
 
 def _remove_tree(path: str) -> None:
-    try:
-        shutil.rmtree(path)
-    except FileNotFoundError:
-        return
-    except OSError as error:
-        raise UndoError(str(error)) from error
+    while os.path.lexists(path):
+        try:
+            shutil.rmtree(path)
+        except FileNotFoundError:
+            continue  # something in it went at the same time; that does not mean that all of it did
+        except OSError as error:
+            raise UndoError(str(error)) from error
 
 
 _UNDOERS: dict[str, Callable[..., None]] = {"processes": _end_processes, "remove-tree": _remove_tree}

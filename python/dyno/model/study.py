@@ -96,13 +96,15 @@ class Replicates(Frozen):
 class Limits(Frozen):
     """The longest that each step of a run may take; past it the run has failed in that step."""
 
-    provision: PositiveDuration = 600.0
-    prepare: PositiveDuration = 3600.0
-    restore: PositiveDuration = 600.0
-    start: PositiveDuration = 60.0
-    ready: PositiveDuration = 120.0
-    drive: PositiveDuration = 3600.0
-    stop: PositiveDuration = 60.0
+    provision: Annotated[PositiveDuration, Field(description="having the programs ready, once a study")] = 600.0
+    prepare: Annotated[PositiveDuration, Field(description="loading a data set")] = 3600.0
+    restore: Annotated[PositiveDuration, Field(description="copying the loaded data set into place")] = 600.0
+    start: Annotated[PositiveDuration, Field(description="starting the system, and each observer")] = 60.0
+    ready: Annotated[PositiveDuration, Field(description="until the system answers")] = 120.0
+    drive: Annotated[PositiveDuration, Field(description="the driver's whole life, warm-up included")] = 3600.0
+    stop: Annotated[
+        PositiveDuration, Field(description="stopping the system, and each observer; checking the data")
+    ] = 60.0
 
 
 class Cell(Frozen):

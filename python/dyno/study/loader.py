@@ -172,7 +172,11 @@ class _Composer:
                 first = entries[key].key_place.line
                 also = f", also on line {first}" if first else ""
                 raise StudyError(Problem(key_place, key, f"this key is written twice{also}; keep one of them"))
-            entries[key] = Entry(key_place, self._node(next(self._events), depth + 1))
+            value = next(self._events)
+            node = self._node(value, depth + 1)
+            if key.rpartition(".")[2] == "kind" and isinstance(value, yaml.ScalarEvent) and value.value == "null":
+                node = Leaf("null", node.place)  # `kind: null` asks for the null kind, and means nothing else
+            entries[key] = Entry(key_place, node)
         return Branch(entries, place)
 
     def _key(self, event: Any, depth: int) -> str:

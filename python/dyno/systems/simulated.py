@@ -36,7 +36,7 @@ class SimulatedOptions(Frozen):
     step: Annotated[float, Field(gt=-1, le=10, description="relative change from `step_at` on")] = 0.0
     outliers: Annotated[Share, Field(le=1, description="chance of a run that takes three times as long")] = 0.0
     failing: Annotated[Share, Field(le=1, description="chance of a run that fails when it starts")] = 0.0
-    seed: Annotated[int, Field(ge=0, lt=2**63)] = 1
+    seed: Annotated[int, Field(ge=0, lt=2**63, description="of all its noise")] = 1
 
 
 class SimulatedSystem(System[SimulatedOptions]):

@@ -22,8 +22,13 @@ _PAGE_SIZES = (512, 1024, 2048, 4096, 8192, 16384, 32768, 65536)
 class SqliteOptions(Frozen):
     """Pragmas. One that is not given keeps SQLite's own default, which is recorded with each run."""
 
-    journal_mode: Literal["delete", "truncate", "persist", "memory", "wal", "off"] | None = None
-    synchronous: Literal["off", "normal", "full", "extra"] | None = None
+    journal_mode: Annotated[
+        Literal["delete", "truncate", "persist", "memory", "wal", "off"] | None,
+        Field(description="PRAGMA journal_mode"),
+    ] = None
+    synchronous: Annotated[
+        Literal["off", "normal", "full", "extra"] | None, Field(description="when a commit is synced to the device")
+    ] = None
     cache_size: Annotated[Size | None, Field(description="page cache of each connection; whole KiB")] = None
     mmap_size: Annotated[Size | None, Field(description="how much of the file is read by memory map")] = None
     locking_mode: Annotated[Literal["normal", "exclusive"] | None, Field(description="exclusive takes one client")] = (

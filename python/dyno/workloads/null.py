@@ -15,8 +15,8 @@ from dyno.workloads.base import Measured, Runner, Workload
 class NullOptions(Frozen):
     """How much of nothing."""
 
-    operations: Annotated[int, Field(ge=1, le=10**12)] = 1000
-    threads: Annotated[int, Field(ge=1, le=4096)] = 1
+    operations: Annotated[int, Field(ge=1, le=10**12, description="over all threads")] = 1000
+    threads: Annotated[int, Field(ge=1, le=4096, description="clients")] = 1
 
 
 class NullWorkload(Workload[NullOptions]):

@@ -42,7 +42,7 @@ class YcsbOptions(Frozen):
 
     mix: Annotated[Literal["a", "b", "c", "d", "e", "f"] | None, Field(description="a core workload")] = None
     proportions: Annotated[Proportions | None, Field(description="instead of `mix`")] = None
-    records: Annotated[int, Field(ge=1, le=10**12)] = 1000
+    records: Annotated[int, Field(ge=1, le=10**12, description="rows loaded before the first run")] = 1000
     operations: Annotated[int | None, Field(ge=1, le=10**12, description="measured operations, over all threads")] = (
         None
     )
@@ -58,10 +58,10 @@ class YcsbOptions(Frozen):
         Literal["zipfian", "uniform", "latest"] | None, Field(description="default: latest for mix d, else zipfian")
     ] = None
     theta: Annotated[float, Field(gt=0, le=10, description="skew of zipfian and latest")] = 0.99
-    field_count: Annotated[int, Field(ge=1, le=1000)] = 10
-    field_length: Annotated[Size, Field(ge=1, le=2**20)] = 100
-    read_all_fields: bool = True
-    write_all_fields: bool = False
+    field_count: Annotated[int, Field(ge=1, le=1000, description="fields of a row")] = 10
+    field_length: Annotated[Size, Field(ge=1, le=2**20, description="of each field")] = 100
+    read_all_fields: Annotated[bool, Field(description="read the whole row, else one field")] = True
+    write_all_fields: Annotated[bool, Field(description="update the whole row, else one field")] = False
     max_scan_length: Annotated[int, Field(ge=1, le=100_000, description="rows; lengths are uniform from 1")] = 100
     insert_order: Annotated[Literal["hashed", "ordered"], Field(description="of keys, by their number")] = "hashed"
     max_errors: Annotated[

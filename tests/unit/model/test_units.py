@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from pydantic import TypeAdapter, ValidationError
 
@@ -71,7 +71,9 @@ def test_zero_needs_no_unit(what: str, zero: object) -> None:
 
 
 @pytest.mark.parametrize("what", sorted(QUANTITIES))
-@pytest.mark.parametrize("wrong", [True, None, [], {}, "", "x", "-1 B", "-1 s", "-1%", "1 parsec", "1e3 s", "nan s", "inf B", "٣ s", "1 B B"])
+@pytest.mark.parametrize(
+    "wrong", [True, None, [], {}, "", "x", "-1 B", "-1 s", "-1%", "1 parsec", "1e3 s", "nan s", "inf B", "٣ s", "1 B B"]
+)
 def test_what_is_no_quantity_is_refused(what: str, wrong: object) -> None:
     with pytest.raises(ValueError, match="number with a unit|unknown unit"):
         QUANTITIES[what](wrong)
@@ -108,28 +110,34 @@ def test_a_duration_that_must_be_positive_refuses_zero() -> None:
         TypeAdapter(PositiveDuration).validate_python("0 s")
 
 
-@given(st.floats(min_value=0, max_value=1e18))
-def test_a_formatted_size_has_no_exponent_and_is_near_the_truth(size: float) -> None:
+@given(st.integers(min_value=0, max_value=10**18))
+@example(round(999.7 * 1024))
+def test_a_formatted_size_has_no_exponent_and_is_near_the_truth(size: int) -> None:
     # 999.7 KiB was once shown as `1e+03 KiB`.
     said = format_size(size)
-    assert "e" not in said.replace("e+06", "")
-    if size < 1e15:
-        assert parse_size(said) == pytest.approx(size, rel=0.01, abs=0.6)
+    assert "e" not in said
+    assert parse_size(said) == pytest.approx(size, rel=0.01)
 
 
 @given(st.floats(min_value=0.001, max_value=1e7))
 def test_a_formatted_duration_is_near_the_truth(seconds: float) -> None:
     said = format_duration(seconds).split()
-    total = sum(
-        float(number) * DURATION_UNITS[unit] for number, unit in zip(said[::2], said[1::2], strict=True)
-    )
+    total = sum(float(number) * DURATION_UNITS[unit] for number, unit in zip(said[::2], said[1::2], strict=True))
     # Hours are said to the minute, minutes to the second.
     assert math.isclose(total, seconds, rel_tol=0.01, abs_tol=0.0006 if seconds < 1 else 1)
 
 
 @pytest.mark.parametrize(
     ("seconds", "said"),
-    [(0.85, "850 ms"), (2.34, "2.3 s"), (42, "42 s"), (59.7, "1 min"), (725, "12 min 5 s"), (12000, "3 h 20 min"), (3600, "1 h")],
+    [
+        (0.85, "850 ms"),
+        (2.34, "2.3 s"),
+        (42, "42 s"),
+        (59.7, "1 min"),
+        (725, "12 min 5 s"),
+        (12000, "3 h 20 min"),
+        (3600, "1 h"),
+    ],
 )
 def test_durations_are_said_as_a_person_says_them(seconds: float, said: str) -> None:
     assert format_duration(seconds) == said

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import time
 from pathlib import Path
@@ -11,7 +12,9 @@ import yaml
 from study_example import EXAMPLE, KINDS, changed, written
 
 import dyno.study
-from dyno.study import StudyError, loader
+from dyno.model.base import Frozen
+from dyno.model.study import Kinds
+from dyno.study import StudyError, load, loader
 
 
 @pytest.fixture(params=["libyaml", "pure Python"])
@@ -74,11 +77,22 @@ def test_a_device() -> None:
     assert refused(Path("/dev/zero")) == "zero: is not a regular file; a study is read from a file"
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="root may read every file")
-def test_a_file_that_may_not_be_read(tmp_path: Path) -> None:
+def test_a_file_that_may_not_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The refusal is planted: root may read every file."""
     path = written(tmp_path, EXAMPLE)
-    path.chmod(0)
+
+    def refuse(*_args: object) -> int:
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+
+    monkeypatch.setattr(os, "open", refuse)
     assert refused(path) == "study.yaml: cannot be read: Permission denied"
+
+
+def test_the_null_kind_needs_no_quotes(tmp_path: Path) -> None:
+    text = "study: x\nquestion: y\nsystem: {kind: null}\nworkload:\n  kind: null\n"
+    kinds = Kinds(systems={"null": Frozen}, workloads={"null": Frozen})
+    study = load(written(tmp_path, text), kinds)
+    assert (study.cells[0].system.kind, study.cells[0].workload.kind) == ("null", "null")
 
 
 @pytest.mark.usefixtures("_parser")

@@ -77,7 +77,7 @@ def bars(study: Study, findings: Findings, palette: Palette) -> Figure | None:
         base.mark_rule(strokeWidth=2, color=INK).encode(x=alt.X("ci_low:Q", title=x_title), x2="ci_high:Q"),
     )
     title = f"{capital(known.title)} of each cell, and each run"
-    thinned = f"Every {step}th run." if step > 1 else "Each ring is a run."
+    thinned = f"One in {step} runs is shown as a ring." if step > 1 else "Each ring is a run."
     lost = len(every) - len(cells)
     chart = chart.properties(
         width=WIDTH,

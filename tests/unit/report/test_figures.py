@@ -1,0 +1,236 @@
+"""What the figures show, and what they must not."""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+
+import fake_results
+import polars as pl
+import pytest
+
+from dyno.analysis import analyse
+from dyno.model.run import Outcome
+from dyno.report import figures
+from dyno.report.figures import style
+from dyno.report.figures.forest import _ticks
+from dyno.report.runs import MOST_RUNS, notable
+
+
+def findings_of(results):
+    return analyse(results.study, results.runs, ended=results.ended)
+
+
+@pytest.fixture(scope="module")
+def eight():
+    results = fake_results.eight_cells()
+    return results, findings_of(results)
+
+
+@pytest.fixture(scope="module")
+def twenty_seven():
+    results = fake_results.twenty_seven_cells()
+    return results, findings_of(results)
+
+
+def rows(figure):
+    return list(csv.DictReader(io.StringIO(figure.csv)))
+
+
+def texts(figure):
+    return re.findall(r">([^<>]+)</t(?:ext|span)>", figure.svg)
+
+
+def test_the_map_has_every_cell_with_its_mean_half_width_and_n(eight) -> None:
+    results, findings = eight
+    drawn = figures.heat_map(results.study, findings)
+    assert len(rows(drawn)) == 8
+    assert "385.5" in texts(drawn)
+    assert "± 30.27, n = 6" in texts(drawn)
+    assert any("95% interval" in text and "ops/s" in text for text in texts(drawn))
+
+
+def test_the_map_says_where_there_is_no_ok_run_and_why(twenty_seven) -> None:
+    results, findings = twenty_seven
+    drawn = figures.heat_map(results.study, findings)
+    assert "no ok run" in texts(drawn)
+    assert "5 failed" in texts(drawn)
+
+
+def test_the_ordered_factor_runs_across_the_map(twenty_seven) -> None:
+    results, findings = twenty_seven
+    assert {row["across"] for row in rows(figures.heat_map(results.study, findings))} == {"1", "4", "8"}
+
+
+def test_lines_have_a_panel_for_each_combination_of_the_other_factors(twenty_seven) -> None:
+    results, findings = twenty_seven
+    drawn = figures.lines(results.study, findings, style.Palette(results.study))
+    assert {row["facet"] for row in rows(drawn)} == {"workload=a", "workload=b", "workload=c"}
+    assert {row["series"] for row in rows(drawn)} == {"native", "container-layered", "container-volume"}
+    assert all(row["ci_low"] and row["ci_high"] for row in rows(drawn))
+
+
+def test_a_level_has_one_colour_in_all_figures(twenty_seven) -> None:
+    results, findings = twenty_seven
+    palette = style.Palette(results.study)
+    colours = {palette.of("deployment", level) for level in ("native", "container-layered", "container-volume")}
+    assert len(colours) == 3
+    for draw in (figures.lines, figures.bars, figures.forest):
+        svg = draw(results.study, findings, palette).svg
+        assert palette.of("deployment", "container-volume") in svg
+
+
+def test_a_study_without_factors_has_bars_and_no_other_figure() -> None:
+    results = fake_results.one_cell()
+    findings, palette = findings_of(results), style.Palette(results.study)
+    assert figures.heat_map(results.study, findings) is None
+    assert figures.lines(results.study, findings, palette) is None
+    assert figures.forest(results.study, findings, palette) is None
+    assert len(rows(figures.bars(results.study, findings, palette))) == 1
+
+
+def test_a_study_without_runs_has_no_figure() -> None:
+    results = fake_results.nothing()
+    findings, palette = findings_of(results), style.Palette(results.study)
+    assert figures.heat_map(results.study, findings) is None
+    assert figures.lines(results.study, findings, palette) is None
+    assert figures.bars(results.study, findings, palette) is None
+    assert figures.forest(results.study, findings, palette) is None
+
+
+def test_runs_are_thinned_where_they_would_be_a_smear_and_it_is_said() -> None:
+    study = fake_results.make_study({}, None)
+    results = fake_results.FakeResults(study, fake_results.make_runs(study, 130, trouble=False))
+    drawn = figures.bars(study, findings_of(results), style.Palette(study))
+    assert "One in 3 runs is shown as a ring." in " ".join(texts(drawn))
+
+
+def test_the_forest_gives_each_comparison_in_figures_and_in_words(eight) -> None:
+    results, findings = eight
+    drawn = figures.forest(results.study, findings, style.Palette(results.study))
+    assert rows(drawn)[0]["name"] == "threads=1: wal / delete"
+    assert any("2.16x [2.10, 2.23]" in text for text in texts(drawn))
+
+
+def test_an_interval_wider_than_any_axis_is_cut_in_the_drawing_alone() -> None:
+    study = fake_results.make_study({"mode": ["a", "b"]}, "mode")
+    runs = fake_results.make_runs(study, 2, trouble=False)
+    wild = {(0, 0): 1.0, (1, 0): 1e6, (0, 1): 1e6, (1, 1): 1.0}
+    runs = [run.model_copy(update={"responses": {"throughput": wild[run.slot.cell, run.slot.block]}}) for run in runs]
+    found = findings_of(fake_results.FakeResults(study, runs))
+    drawn = figures.forest(study, found, style.Palette(study))
+    assert found.comparisons[0].ci[1] > 1e6
+    assert float(rows(drawn)[0]["ci_high"]) == found.comparisons[0].ci[1]
+    assert "1000" in texts(drawn) or "1,000" in texts(drawn)
+
+
+@pytest.mark.parametrize(("low", "high"), [(-0.01, 0.01), (-0.1, 0.4), (-7.0, 7.0), (-0.0002, 1.2)])
+def test_the_ratio_axis_always_has_its_line_at_one_and_a_few_labels_apart(low, high) -> None:
+    ticks = _ticks(low, high)
+    assert 1.0 in ticks
+    assert 2 <= len(ticks) <= 12
+    assert ticks == sorted(set(ticks))
+
+
+def test_ids_are_the_figure_s_own_and_the_same_on_every_call(eight) -> None:
+    results, findings = eight
+    palette = style.Palette(results.study)
+    first, again = (figures.bars(results.study, findings, palette) for _ in range(2))
+    assert first == again
+    assert all(name.startswith("bars-") for name in re.findall(r'\bid="([^"]+)"', first.svg))
+    assert all(name.startswith("bars-") for name in re.findall(r"url\(#([^)]+)\)", first.svg))
+
+
+def timeline_of(results, run):
+    cells = {cell.index: cell for cell in results.study.cells}
+    return figures.timeline(cells[run.slot.cell], run, results.samples(run.run), results.intervals(run.run))
+
+
+def test_a_timeline_puts_throughput_and_resources_on_one_axis(eight) -> None:
+    results, _ = eight
+    drawn = timeline_of(results, results.runs[0])
+    panels = {row["panel"] for row in rows(drawn)}
+    assert panels == {
+        "throughput",
+        "CPU",
+        "disk busy",
+        "disk traffic",
+        "context switches",
+        "waiting for (pressure)",
+        "CPU of processes",
+    }
+    assert {row["series"] for row in rows(drawn) if row["panel"] == "CPU"} == {"usr", "sys", "iowait", "steal"}
+    assert texts(drawn).count("seconds") == 1
+    assert "disk busy: vda" in texts(drawn)  # vdb did nothing and is left out
+
+
+def test_all_operations_of_an_interval_make_its_throughput(eight) -> None:
+    results, _ = eight
+    run = results.runs[0]
+    first = next(row for row in rows(timeline_of(results, run)) if row["panel"] == "throughput")
+    table = results.intervals(run.run)
+    start = table["start_ns"].min()
+    assert float(first["value"]) == table.filter(pl.col("start_ns") == start)["count"].sum()
+    assert float(first["t"]) == 3.5
+
+
+def test_a_long_run_is_drawn_by_the_means_of_neighbours_and_it_is_said() -> None:
+    results = fake_results.one_cell()
+    results.seconds = 3600
+    drawn = timeline_of(results, results.runs[0])
+    assert any("Each point is the mean of 24 s" in text for text in texts(drawn))
+    assert len(drawn.svg) < 150_000
+
+
+def test_a_run_that_left_no_tables_has_no_timeline(eight) -> None:
+    results, _ = eight
+    run = next(run for run in results.runs if run.outcome is Outcome.FAILED)
+    cell = results.study.cells[run.slot.cell]
+    assert figures.timeline(cell, run, pl.DataFrame(), pl.DataFrame()) is None
+
+
+def test_intervals_alone_make_a_timeline_of_throughput_alone(eight) -> None:
+    results, _ = eight
+    run = results.runs[0]
+    drawn = figures.timeline(results.study.cells[run.slot.cell], run, pl.DataFrame(), results.intervals(run.run))
+    assert {row["panel"] for row in rows(drawn)} == {"throughput"}
+
+
+def test_hosts_are_told_apart_where_there_are_several(eight) -> None:
+    results, _ = eight
+    run = results.runs[0]
+    one = results.samples(run.run)
+    both = pl.concat([one, one.with_columns(pl.lit("client").alias("host"))])
+    drawn = figures.timeline(results.study.cells[run.slot.cell], run, both, results.intervals(run.run))
+    series = {row["series"] for row in rows(drawn) if row["panel"] == "CPU"}
+    assert {"local usr", "client usr"} <= series
+
+
+def test_of_each_cell_the_run_in_the_middle_is_shown(eight) -> None:
+    results, findings = eight
+    chosen = notable(findings.cells[:8], results.runs)
+    first = chosen[0]
+    of_cell = sorted(
+        run.responses["throughput"]
+        for run in results.runs
+        if run.slot.cell == first.slot.cell and run.outcome is Outcome.OK
+    )
+    assert first.responses["throughput"] == of_cell[2]
+    assert [run.slot.cell for run in chosen[:8]] == list(range(8))
+
+
+def test_runs_that_are_not_ok_have_their_place_beside_many_cells(twenty_seven) -> None:
+    results, findings = twenty_seven
+    chosen = notable(findings.cells[:27], results.runs)
+    assert len(chosen) == MOST_RUNS
+    assert sum(run.outcome is not Outcome.OK for run in chosen) == 4
+    assert len({run.run for run in chosen}) == MOST_RUNS
+
+
+def test_runs_that_are_not_ok_fill_what_few_cells_leave() -> None:
+    study = fake_results.make_study({}, None)
+    runs = fake_results.make_runs(study, 1, trouble=False)
+    runs += [runs[0].model_copy(update={"run": n, "outcome": Outcome.FAILED}) for n in range(2, 40)]
+    findings = findings_of(fake_results.FakeResults(study, runs))
+    assert [run.run for run in notable(findings.cells[:1], runs)] == list(range(1, 13))

@@ -1,0 +1,169 @@
+"""The page: whole, safe, the same everywhere."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import re
+import resource
+import time
+from collections import Counter
+from html.parser import HTMLParser
+from pathlib import Path
+
+import fake_results
+import pytest
+
+from dyno.analysis import analyse
+from dyno.report import write
+
+
+class Page(HTMLParser):
+    """What a browser would see: elements, ids, addresses and text."""
+
+    def __init__(self, html: str) -> None:
+        super().__init__()
+        self.html, self.text = html, ""
+        self.elements: Counter[str] = Counter()
+        self.ids: list[str] = []
+        self.addresses: list[str] = []
+        self.feed(html)
+
+    def handle_starttag(self, tag, attrs):
+        self.elements[tag] += 1
+        for name, value in attrs:
+            if name == "id":
+                self.ids.append(value)
+            if name in ("src", "href", "xlink:href", "action"):
+                self.addresses.append(value)
+
+    handle_startendtag = handle_starttag
+
+    def handle_data(self, data):
+        self.text += data
+
+
+def write_report(results, folder: Path) -> Path:
+    return write(results, analyse(results.study, results.runs, ended=results.ended), folder)
+
+
+@pytest.fixture(scope="module")
+def eight(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("eight")
+    return Page(write_report(fake_results.eight_cells(), folder).read_text()), folder
+
+
+def test_the_page_needs_nothing_but_itself(eight) -> None:
+    page, _ = eight
+    assert all(address.startswith(("data:", "#")) for address in page.addresses)
+    assert "@import" not in page.html
+    assert "default-src 'none'" in page.html
+    assert page.elements["link"] == page.elements["img"] == page.elements["iframe"] == 0
+
+
+def test_the_only_script_is_the_one_whose_checksum_is_allowed(eight) -> None:
+    page, _ = eight
+    assert page.elements["script"] == 1
+    script = re.search(r"<script>(.*?)</script>", page.html, re.DOTALL)[1]
+    checksum = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    assert f"'sha256-{checksum}'" in page.html
+
+
+def test_its_parts_come_in_the_order_of_what_a_reader_needs_first(eight) -> None:
+    page, _ = eight
+    parts = ["notes", "cells", "comparisons", "figures", "timelines", "failures", "environment", "repeat", "words"]
+    assert [part for part in page.ids if part in parts] == parts
+    charts = ["figure-heat-map", "figure-lines", "figure-bars", "figure-forest"]
+    assert [part for part in page.ids if part in charts] == charts
+    assert page.text.index("Is SQLite's write-ahead log faster") < page.text.index("wal is faster than delete in all 4")
+
+
+def test_no_two_elements_have_the_same_id(eight) -> None:
+    page, _ = eight
+    assert [name for name, count in Counter(page.ids).items() if count > 1] == []
+
+
+def test_one_run_of_each_cell_can_be_chosen_and_the_first_is_seen_without_a_script(eight) -> None:
+    page, _ = eight
+    shown = re.findall(r'<figure data-run="([^"]+)" aria-label="[^"]*"( hidden)?>', page.html)
+    assert len(shown) == page.elements["option"] == 11  # eight cells, and three invalid runs that left tables
+    assert [hidden for _, hidden in shown] == ["", *[" hidden"] * 10]
+
+
+def test_every_figure_lies_beside_the_page_as_svg_png_and_csv(eight) -> None:
+    _, folder = eight
+    names = {path.name for path in (folder / "figures").iterdir()}
+    stems = {"heat-map", "lines", "bars", "forest"}
+    assert {f"{stem}.{end}" for stem in stems for end in ("svg", "png", "csv")} <= names
+    assert len(names) == 3 * (4 + 11)
+    assert all((folder / "figures" / f"{stem}.png").read_bytes().startswith(b"\x89PNG") for stem in stems)
+    assert not [name for name in names if name.endswith(".tmp")]
+
+
+def test_a_download_link_carries_the_file_itself(eight) -> None:
+    page, folder = eight
+    link = re.search(r'download="heat-map.svg" href="data:image/svg\+xml;base64,([^"]+)"', page.html)
+    assert base64.b64decode(link[1]).decode() == (folder / "figures" / "heat-map.svg").read_text()
+
+
+def test_a_copied_folder_gives_the_same_page_and_figures_byte_for_byte(eight, tmp_path) -> None:
+    _, folder = eight
+    copied = fake_results.eight_cells()
+    copied.folder = tmp_path
+    write_report(copied, tmp_path / "copy")
+    for path in sorted(folder.rglob("*")):
+        if path.is_file():
+            assert (tmp_path / "copy" / path.relative_to(folder)).read_bytes() == path.read_bytes(), path.name
+
+
+def test_writing_again_replaces_the_report(eight) -> None:
+    _, folder = eight
+    (folder / "report.html").write_text("torn")
+    assert write_report(fake_results.eight_cells(), folder).read_text().startswith("<!doctype html>")
+
+
+def test_no_path_of_the_machine_that_reported_is_in_the_page(eight) -> None:
+    page, folder = eight
+    assert "/nowhere/at/all" not in page.html
+    assert str(folder) not in page.html
+
+
+def test_what_a_user_wrote_is_text_and_never_html(tmp_path) -> None:
+    results = fake_results.hostile()
+    results.study_yaml = "</pre><script>alert('yaml')</script>"
+    page = Page(write_report(results, tmp_path).read_text())
+    assert page.elements["script"] == 1
+    assert page.elements["i"] == page.elements["b"] == 0
+    for word in ("name", "question", "f", "l", "e", "cause", "yaml"):
+        assert f"<script>alert('{word}')</script>" in page.text
+        assert f"<script>alert('{word}')" not in page.html
+
+
+def test_a_study_without_runs_has_a_page_that_says_so(tmp_path) -> None:
+    page = Page(write_report(fake_results.nothing(), tmp_path).read_text())
+    assert "No answer: there is no ok run." in page.text
+    assert "No run left samples or intervals." in page.text
+    assert page.elements["svg"] == 0
+
+
+def test_a_study_with_one_cell_has_a_page(tmp_path) -> None:
+    page = Page(write_report(fake_results.one_cell(), tmp_path).read_text())
+    assert "Throughput is 393.1 [363.9, 422.2] ops/s (n = 4 runs)." in page.text.replace("\xa0", " ")
+    assert "comparisons" not in page.ids
+
+
+def test_the_environment_is_shown_down_to_its_last_value(eight) -> None:
+    page, _ = eight
+    for fact in ("Example CPU 9000 <at> 2.4 GHz", "vm.swappiness", "53687091200", "constant_tsc", "not known"):
+        assert fact in page.text
+
+
+@pytest.mark.slow
+def test_ten_thousand_runs_are_reported_within_bounds(tmp_path) -> None:
+    results = fake_results.many()
+    before = time.perf_counter()
+    page = write_report(results, tmp_path)
+    # 7 s on two cores of 2020; twice that leaves room for a machine that is busy with other things
+    assert time.perf_counter() - before < 20
+    assert page.stat().st_size < 5_000_000
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss < 1_000_000  # KiB

@@ -1,0 +1,131 @@
+"""Findings as JSON, CSV and terminal tables."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from pathlib import Path
+
+import fake_results
+import pytest
+from rich.console import Console
+
+from dyno.analysis import analyse, compare_folders
+from dyno.model.run import Outcome
+from dyno.report import terminal, to_csv, to_json
+
+GOLDEN = Path(__file__).parents[2] / "golden" / "report"
+
+
+def findings_of(results):
+    return analyse(results.study, results.runs, ended=results.ended)
+
+
+@pytest.fixture(scope="module")
+def eight():
+    return findings_of(fake_results.eight_cells())
+
+
+def shown(findings, *, width: int | None = None, chosen=None) -> str:
+    """What lands in a file; on a terminal of that width where one is given."""
+    out = io.StringIO()
+    tty = width is not None
+    terminal.show(findings, Console(file=out, width=width, force_terminal=tty, color_system=None), chosen)
+    return out.getvalue()
+
+
+def test_json_has_what_other_programs_were_promised(eight) -> None:
+    found = json.loads(to_json(eight))
+    assert found["study"] == "journal-mode"
+    cell, comparison, failure = found["cells"][0], found["comparisons"][0], found["failures"][0]
+    assert {"levels", "response", "unit", "n", "failed", "invalid", "mean", "sd", "cov", "ci", "converged"} <= set(cell)
+    assert {"response", "a", "b", "within", "ratio", "ci", "verdict"} <= set(comparison)
+    assert {"run", "step", "cause"} <= set(failure)
+    assert len(cell["ci"]) == len(comparison["ci"]) == 2
+
+
+def test_json_is_the_same_letter_by_letter_as_it_was(eight) -> None:
+    assert to_json(eight) + "\n" == (GOLDEN / "eight_cells.json").read_text()
+
+
+def test_the_table_in_a_file_is_the_same_letter_by_letter_as_it_was(eight) -> None:
+    assert shown(eight) == (GOLDEN / "eight_cells.txt").read_text()
+
+
+def test_csv_has_a_line_for_each_response_of_each_cell(eight) -> None:
+    rows = list(csv.DictReader(io.StringIO(to_csv(eight))))
+    assert len(rows) == len(eight.cells)
+    assert (rows[1]["levels.threads"], rows[1]["levels.journal_mode"], rows[1]["response"]) == (
+        "1",
+        "wal",
+        "throughput",
+    )
+    assert float(rows[1]["mean"]) == eight.cells[1].mean
+    assert (float(rows[1]["ci_low"]), float(rows[1]["ci_high"])) == eight.cells[1].ci
+
+
+def test_csv_leaves_empty_what_is_not_known() -> None:
+    row = next(csv.DictReader(io.StringIO(to_csv(findings_of(fake_results.nothing())))))
+    assert (row["n"], row["mean"], row["ci_low"], row["precision"], row["converged"]) == ("0", "", "", "", "false")
+
+
+def test_the_answer_is_the_first_thing_said(eight) -> None:
+    assert shown(eight).splitlines()[0] == eight.answer
+
+
+def test_a_file_gets_neither_colours_nor_folded_lines() -> None:
+    text = shown(findings_of(fake_results.twenty_seven_cells()))
+    assert "\x1b" not in text
+    assert "deployment=container-volume workload=c threads=8" in text
+    line = next(line for line in text.splitlines() if line.startswith("native "))
+    assert "[374.5, 441.6]" in line
+
+
+@pytest.mark.parametrize("width", [60, 80, 120])
+def test_no_line_is_wider_than_the_terminal_and_no_number_is_broken(width) -> None:
+    text = shown(findings_of(fake_results.twenty_seven_cells()), width=width)
+    assert max(len(line) for line in text.splitlines()) <= width
+    assert "9,206" in text
+
+
+def test_chosen_responses_are_shown_and_the_others_named(eight) -> None:
+    text = shown(eight, chosen=("latency_p99",))
+    assert "99th percentile latency (ms, lower is better)" in text
+    assert "throughput (ops/s" not in text
+    assert "Also measured: throughput, latency_mean" in text
+
+
+def test_levels_and_causes_are_text_and_never_markup_or_terminal_codes() -> None:
+    study = fake_results.make_study({"mode": ["[red]", "[/]"]}, "mode")
+    runs = fake_results.make_runs(study, 6)
+    runs[0] = runs[0].model_copy(update={"outcome": Outcome.FAILED, "cause": "bell \x07 and \x1b[2J wipe"})
+    text = shown(findings_of(fake_results.FakeResults(study, runs)), width=120)
+    assert "[red]" in text
+    assert "\x1b[2J" not in text
+    assert "\x07" not in text
+
+
+def test_every_failure_is_counted_even_where_not_all_are_listed() -> None:
+    study = fake_results.make_study({}, None)
+    run = fake_results.make_runs(study, 1, trouble=False)[0].model_copy(
+        update={"outcome": Outcome.FAILED, "cause": "no disk"}
+    )
+    runs = [run.model_copy(update={"run": n}) for n in range(1, 31)]
+    text = shown(findings_of(fake_results.FakeResults(study, runs)))
+    assert text.count("no disk") == terminal.MOST_FAILURES
+    assert "and 10 more" in text
+
+
+def test_two_folders_stand_side_by_side_with_the_warning() -> None:
+    a, b = fake_results.eight_cells(), fake_results.eight_cells(9)
+    out = io.StringIO()
+    terminal.show_folders(compare_folders(a.study, a.runs, b.study, b.runs), Console(file=out))
+    assert "6 / 9" in out.getvalue()
+    assert "not interleaved" in out.getvalue()
+    assert "faster" not in out.getvalue()
+
+
+@pytest.mark.parametrize("make", [fake_results.nothing, fake_results.one_cell, fake_results.hostile])
+def test_every_kind_of_study_can_be_shown(make) -> None:
+    assert "throughput (ops/s" in shown(findings_of(make()))
