@@ -31,7 +31,7 @@ system:
   kind: simulated
   config: {{mean: "${{mean}}", cov: "${{cov}}", rho: "${{rho}}", failing: 1%}}
 workload: {{kind: simulated}}
-replicates: {{min: {blocks}, max: {blocks}, retries: 0}}
+replicates: {{min: {blocks}, max: {blocks}, retries: 1}}
 observe: []
 """
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Mapping
 from itertools import product
 from typing import Any
 
@@ -12,6 +13,13 @@ from dyno.model.study import Cell, Factor, HostSpec, KindSpec, Level, Limits, Re
 SECOND = 1_000_000_000
 # Of test machines nothing is asked: a test must not depend on how full the disk is.
 ANY_DISK = Require.model_validate({"free_disk": 0})
+
+
+def until(condition: Callable[[], bool], limit: float = 30) -> None:
+    """Return as soon as it holds; an AssertionError where it does not within `limit` seconds."""
+    deadline = time.monotonic() + limit
+    while not condition():
+        assert time.monotonic() < deadline, "it did not come to hold"
 
 
 def share(value: float) -> str:

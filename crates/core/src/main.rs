@@ -12,6 +12,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
+use nix::sys::resource::{Resource, getrlimit, setrlimit};
 
 #[derive(Parser)]
 #[command(name = "dyno-core", version, about)]
@@ -35,6 +36,7 @@ enum Command {
 }
 
 fn main() -> ExitCode {
+    allow_many_files();
     let ended = match Arguments::parse().command {
         Command::Drive(arguments) => drive::run(&arguments),
         Command::Watch(arguments) => watch::run(&arguments),
@@ -48,6 +50,15 @@ fn main() -> ExitCode {
         eprintln!("dyno-core: {}", stop.message.replace('\n', " "));
         ExitCode::from(stop.status)
     })
+}
+
+/// Each connection of a client and each watched thread keeps files open, and the usual limit of 1024
+/// is there for programs of another age. Where the limit cannot be raised, opening one too many fails
+/// and says so.
+fn allow_many_files() {
+    if let Ok((_, most)) = getrlimit(Resource::RLIMIT_NOFILE) {
+        let _ = setrlimit(Resource::RLIMIT_NOFILE, most, most);
+    }
 }
 
 /// Why the program ends early, in one line, and its exit status.

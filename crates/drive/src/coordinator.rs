@@ -78,6 +78,8 @@ fn carry_out<B: Backend, P: Plan<B>>(
                 Err(failure) => collector.fail(failure),
             }
         }
+        // Waiting for somebody else's lock may have ended because the run was to end.
+        Err(_) if options.halt.load(Ordering::Relaxed) => collector.ends.halted = true,
         Err(failure) => collector.fail(failure),
     }
     collector.finish(report)

@@ -6,7 +6,6 @@ use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use nix::time::{ClockId, clock_gettime};
 use nix::unistd::{SysconfVar, sysconf};
 
@@ -47,7 +46,6 @@ pub fn watch(
         path: out.to_owned(),
         error,
     };
-    allow_many_files();
     let mut file = File::create(out).map_err(writing)?;
     file.write_all(HEADER.as_bytes()).map_err(writing)?;
     let mut watcher = Watcher::open(job, &warn)?;
@@ -81,14 +79,6 @@ pub fn watch(
 fn next_tick(elapsed: Duration, period: Duration, tick: u32) -> u32 {
     let passed = u32::try_from(elapsed.as_nanos() / period.as_nanos()).unwrap_or(u32::MAX - 1);
     (passed + 1).max(tick + 1)
-}
-
-/// Each watched thread keeps a file open.
-fn allow_many_files() {
-    // Where this is not allowed, threads beyond the limit are left out.
-    if let Ok((_, most)) = getrlimit(Resource::RLIMIT_NOFILE) {
-        let _ = setrlimit(Resource::RLIMIT_NOFILE, most, most);
-    }
 }
 
 struct Watcher {

@@ -13,6 +13,8 @@ from pathlib import Path
 from dyno.model.base import RunError
 
 _GRACE_S = 5.0
+_LOOKS_AT_ENVIRONMENT = 1000
+_BETWEEN_LOOKS_S = 0.001
 
 
 class Process:
@@ -54,6 +56,11 @@ class Process:
         self._pidfd = os.pidfd_open(self.pid)
         self._pending = b""
         self._output_ended = False
+        # A child that was just started shows an empty environment in /proc for a moment after exec. Whoever undoes the
+        # session in that moment looks for its token there, and would leave the child alive.
+        for _ in range(_LOOKS_AT_ENVIRONMENT):
+            if self._shows_environment() or self._has_ended(_BETWEEN_LOOKS_S):
+                break
 
     def tell(self, line: str) -> None:
         """Write a line to its standard input; a process that is gone does not hear it."""
@@ -103,6 +110,12 @@ class Process:
         """The last line that it wrote to its standard error, for a message; empty where there is none."""
         text = self._log.with_name(f"{self._log.name}.stderr").read_text(errors="replace").strip()
         return text.splitlines()[-1] if text else ""
+
+    def _shows_environment(self) -> bool:
+        try:
+            return bool(Path(f"/proc/{self.pid}/environ").read_bytes())
+        except OSError:
+            return True  # a program that runs as another user; it can neither be read nor ended
 
     def _has_ended(self, timeout: float) -> bool:
         readable, _, _ = select.select([self._pidfd], [], [], max(timeout, 0))

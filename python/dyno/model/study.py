@@ -130,6 +130,7 @@ class Study(Frozen):
     study: str
     question: str
     scale: str
+    overrides: Annotated[tuple[str, ...], Field(description="each `--set` that was given, as `key=value`")] = ()
     factors: tuple[Factor, ...]
     compare: Annotated[str | None, Field(description="the factor whose levels are compared; None where there is none")]
     cells: tuple[Cell, ...]

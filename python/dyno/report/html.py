@@ -20,6 +20,7 @@ from dyno import __version__
 from dyno.model import responses
 from dyno.model.findings import CellSummary, Comparison, Findings, format_quantity
 from dyno.model.run import RunRecord
+from dyno.model.study import Study
 from dyno.report import figures
 from dyno.report.figures import Figure, Palette
 from dyno.report.figures.style import capital, label
@@ -106,6 +107,7 @@ def _page(results: Source, findings: Findings, charts: Sequence[Figure], timelin
         environment=results.environment,
         study_yaml=results.study_yaml,
         versions=_versions(results.runs),
+        repeat=_repeat(results.study),
         commands=list(_commands(results.runs)),
         cells_csv=_table(to_csv(findings)),
         version=__version__,
@@ -113,6 +115,12 @@ def _page(results: Source, findings: Findings, charts: Sequence[Figure], timelin
         script=Markup(script),
         script_hash=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
     )
+
+
+def _repeat(study: Study) -> str:
+    """The command that runs this study again, from the file that the page shows."""
+    words = ["dyno", "run", "study.yaml", "--scale", study.scale]
+    return shlex.join(words + [word for override in study.overrides for word in ("--set", override)])
 
 
 def _environment() -> Environment:

@@ -45,7 +45,8 @@ def _study(root: Branch, data: bytes, kinds: Kinds, scale: str, overrides: Seque
     tree = at_scale(root, scale)
     for override in overrides:
         tree = _with_override(tree, override)
-    return build(tree, kinds, scale=scale, source_sha256=hashlib.sha256(data).hexdigest())
+    study = build(tree, kinds, scale=scale, source_sha256=hashlib.sha256(data).hexdigest())
+    return study.model_copy(update={"overrides": tuple(overrides)})
 
 
 def _with_override(root: Branch, override: str) -> Branch:

@@ -86,9 +86,10 @@ class SqliteSystem(System[SqliteOptions]):
         return {"page_size": self.options.page_size, "sets_journal_mode": self.options.journal_mode is not None}
 
     def prepare(self, limit: float) -> None:
-        """An empty folder; the loader makes the file."""
+        """An empty file, which is an empty database: a workload that loads nothing finds something to open."""
         self.place.host.remove_tree(self.place.data)
         self.place.data.mkdir()
+        self._file.touch()
 
     def start(self, run: int, limit: float) -> None:
         """Nothing to start: it is embedded."""
@@ -98,7 +99,7 @@ class SqliteSystem(System[SqliteOptions]):
     def ready(self, limit: float) -> Endpoint:
         """Open the file with these settings and have it answer."""
         endpoint = Endpoint(backend=self.backend, settings={"path": str(self._file), "config": self._config()})
-        if self._file.exists():
+        if self._file.exists() and self._file.stat().st_size:
             self._probe(endpoint, limit)
         return endpoint
 

@@ -53,6 +53,9 @@ class YcsbOptions(Frozen):
     warmup_operations: Annotated[
         int, Field(ge=0, le=10**12, description="before the measured part, over all threads")
     ] = 0
+    interval: Annotated[
+        Duration, Field(ge=0.01, le=60, description="of the time series that are kept beside a run's figures")
+    ] = 1.0
     threads: Annotated[int, Field(ge=1, le=4096, description="clients, each with a connection of its own")] = 1
     key_chooser: Annotated[
         Literal["zipfian", "uniform", "latest"] | None, Field(description="default: latest for mix d, else zipfian")
@@ -125,6 +128,7 @@ class YcsbWorkload(Workload[YcsbOptions]):
             duration_s=given.duration,
             warmup_operations=given.warmup_operations,
             warmup_s=given.warmup,
+            interval_ms=round(given.interval * 1000),
         )
         return core.drive(runner, job, max_errors=given.max_errors)
 

@@ -7,11 +7,11 @@ import math
 import time
 
 import pytest
-from making import Runs, study
+from small_studies import Runs, study
 
 from dyno import stats
 from dyno.analysis import analyse
-from dyno.model.run import Outcome
+from dyno.model.run import Outcome, Step
 
 DELETE = [100.0, 104.0, 96.0, 101.0, 99.0, 103.0]
 WAL = [301.0, 310.0, 290.0, 305.0, 297.0, 308.0]
@@ -31,7 +31,9 @@ def only(found, response="throughput"):
 
 def test_a_cell_s_figures_are_those_of_its_ok_runs_alone() -> None:
     plan = journal()
-    runs = Runs(plan).add_cells({0: DELETE, 1: WAL}).fail(0, 6).fail(0, 6, Outcome.INVALID).fail(1, 6, Outcome.PARTIAL)
+    runs = Runs(plan).add_cells({0: DELETE, 1: WAL}).fail(0, 6)
+    for cell, outcome in ((0, Outcome.INVALID), (1, Outcome.PARTIAL)):
+        runs.add(cell, 6, 5.0, outcome=outcome, step=Step.CHECK, cause="not as asked")
     delete, wal = analyse(plan, runs, ended=None).cells
     expected = stats.describe(DELETE)
     assert (delete.n, delete.mean, delete.sd, delete.mad) == (6, expected.mean, expected.sd, expected.mad)
@@ -168,7 +170,12 @@ def test_an_interval_that_holds_one_shows_no_difference_and_claims_none() -> Non
     plan = journal()
     runs = Runs(plan).add_cells({0: DELETE, 1: DELETE[::-1]})
     found = analyse(plan, runs, ended=None)
-    assert found.comparisons[0].verdict == "no difference shown"
+    (lower,), (higher,) = (
+        analyse(plan, Runs(plan).add_cells({0: DELETE, 1: [v + move for v in DELETE[::-1]]}), ended=None).comparisons
+        for move in (-1, 1)
+    )
+    assert lower.ratio < 1 < higher.ratio
+    assert {each.verdict for each in (*found.comparisons, lower, higher)} == {"no difference shown"}
     assert found.comparisons[0].sentence.startswith(
         "no difference in throughput is shown between journal wal and delete: "
     )

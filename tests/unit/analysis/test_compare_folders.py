@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from making import Runs, study
+from small_studies import Runs, study
 
 from dyno import stats
 from dyno.analysis import compare_folders

@@ -2,9 +2,19 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
-from dyno.model.findings import format_estimate, format_quantity, format_ratio
+from dyno.model.findings import (
+    CellSummary,
+    Comparison,
+    Failure,
+    Findings,
+    format_estimate,
+    format_quantity,
+    format_ratio,
+)
 
 
 @pytest.mark.parametrize(
@@ -44,3 +54,10 @@ def test_an_estimate_stands_with_its_interval_where_there_is_one() -> None:
 )
 def test_ratios_show_on_which_side_of_one_each_end_lies(ratio, interval, text) -> None:
     assert format_ratio(ratio, interval) == text
+
+
+def test_every_key_of_the_findings_is_in_their_reference() -> None:
+    text = (Path(__file__).parents[3] / "docs" / "reference" / "findings.md").read_text()
+    for model in (Findings, CellSummary, Comparison, Failure):
+        missing = [name for name in model.model_fields if f"`{name}`" not in text]
+        assert missing == [], model.__name__

@@ -13,7 +13,7 @@ from dyno.cli import check_file
 from dyno.lab.rooms import Rooms
 
 ROOT = Path(__file__).parents[3]
-YAML = re.compile(r"```yaml\n(study: .*?)```", re.DOTALL)
+YAML = re.compile(r"```yaml\n((?:#.*\n)*study: .*?)```", re.DOTALL)
 EXAMPLE = re.compile(r"<!-- example: (\w+)/(\w+)\.py -->\n```python\n(.*?)```", re.DOTALL)
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 

@@ -17,6 +17,7 @@ import pytest
 from dyno.hosts import LocalHost, UndoJournal, undo
 from dyno.hosts.undo import TOKEN_VARIABLE, Change, Cleaned, UndoError
 from dyno.model.base import UserError
+from tests.making import until
 
 LIMIT_S = 30
 
@@ -372,6 +373,7 @@ def sleeper() -> Iterator[Callable[..., int]]:
     def start(token: str) -> int:
         process = subprocess.Popen(["sleep", "1000"], env={**os.environ, TOKEN_VARIABLE: token})
         started.append(process)
+        until(lambda: token.encode() in environment_of(process.pid))
         return process.pid
 
     yield start

@@ -1,6 +1,6 @@
 //! `drive` where all goes well.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::process::Command;
 
@@ -235,6 +235,8 @@ fn a_seed_gives_the_same_data_set_whatever_the_number_of_clients() {
     let many = json!({"workload": {"records": 5000}});
     let one = load(many.clone());
     assert_eq!(one.len(), 5000);
+    let values: BTreeSet<&String> = one.iter().flat_map(|row| &row[1..]).collect();
+    assert_eq!(values.len(), 4 * 5000, "no value comes twice");
     assert!(
         one.iter()
             .all(|row| row[1..].iter().all(|field| field.len() == 20))

@@ -143,3 +143,27 @@ fn loading_that_is_stopped_is_partial() {
     let result = partial(&folder, child);
     assert!(result["total"]["count"].as_u64() >= Some(1000));
 }
+
+#[test]
+fn a_run_that_waits_for_a_lock_while_it_opens_ends_promptly_too() {
+    let folder = Folder::new();
+    drive(&folder, &load_job(&folder)).ok();
+    let other = rusqlite::Connection::open(folder.path("ycsb.db")).unwrap();
+    other.execute_batch("BEGIN EXCLUSIVE").unwrap();
+    let config = json!({"busy_timeout_ms": 600_000});
+    let job = with(endless(&folder), json!({"backend": {"config": config}}));
+    let child = start(&folder, &job, &[]);
+    wait_for_intervals(&folder);
+    send(&child, Signal::SIGTERM);
+    let result = partial(&folder, child);
+    assert_eq!(result["total"]["count"], json!(0));
+}
+
+#[test]
+fn many_clients_each_have_a_connection() {
+    let folder = Folder::new();
+    drive(&folder, &load_job(&folder)).ok();
+    let job = json!({"clients": 600, "operations": 6000});
+    let result = drive(&folder, &with(run_job(&folder), job)).ok();
+    assert_eq!(result["total"]["count"], json!(6000));
+}

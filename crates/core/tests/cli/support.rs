@@ -212,9 +212,15 @@ pub fn drive(folder: &Folder, job: &Value) -> Ran {
 }
 
 pub fn drive_with(folder: &Folder, job: &Value, more: &[&str]) -> Ran {
-    let out = folder.path("out");
-    let output = drive_command(folder, job).args(more).output().unwrap();
-    Ran::new(output, out)
+    let mut command = drive_command(folder, job);
+    command
+        .args(more)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    // What it says fits into the pipes, so nobody needs to read meanwhile.
+    wait_at_most(&mut child, Duration::from_secs(60));
+    Ran::new(child.wait_with_output().unwrap(), folder.path("out"))
 }
 
 pub fn drive_command(folder: &Folder, job: &Value) -> Command {

@@ -22,6 +22,7 @@ from dyno.report.figures.style import (
     pick,
     runs_a_cell,
     varied,
+    wide,
 )
 
 MOST_DOTS = 60  # a cell; more would be a smear
@@ -69,9 +70,22 @@ def bars(study: Study, findings: Findings, palette: Palette) -> Figure | None:
     else:
         filled = base.encode(color=alt.value("#0072b2"))
         height = alt.Step(28)
+    # A bar's length means nothing on a log scale, which has no 0 for it to begin at.
+    on_log = wide(cells)
+    means = (
+        filled.mark_point(size=90, filled=True, opacity=0.9)
+        if on_log
+        else filled.mark_bar(opacity=0.55, cornerRadiusEnd=2)
+    )
+    scale = alt.Scale(type="log", domainMin=_lowest(cells), clamp=True) if on_log else alt.Undefined
     chart = alt.layer(
-        filled.mark_bar(opacity=0.55, cornerRadiusEnd=2).encode(
-            x=alt.X("mean:Q", title=x_title, axis=alt.Axis(tickCount=6, labelFlush=False))
+        means.encode(
+            x=alt.X(
+                "mean:Q",
+                title=x_title,
+                scale=scale,
+                axis=alt.Axis(tickCount=6, labelFlush=False, format="~s" if on_log else ","),
+            )
         ),
         points.mark_point(size=26, color=INK, strokeWidth=1, opacity=0.75).encode(x="value:Q"),
         base.mark_rule(strokeWidth=2, color=INK).encode(x=alt.X("ci_low:Q", title=x_title), x2="ci_high:Q"),
@@ -85,8 +99,8 @@ def bars(study: Study, findings: Findings, palette: Palette) -> Figure | None:
         title=heading(
             title,
             f"{known.unit}, {known.better} is better. Mean with its {findings.confidence * 100:.4g}% interval, "
-            f"{runs_a_cell([cell.n for cell in cells])}. {thinned}",
-            f"Not shown: {lost} cells without an ok run or beyond the first {MOST_ROWS}." if lost else "",
+            f"{runs_a_cell([cell.n for cell in cells])}. {'Log scale. ' if on_log else ''}{thinned}",
+            f"Cells not shown: {lost} (no ok run, or beyond the first {MOST_ROWS})." if lost else "",
         ),
     )
     columns = ["group", "level", "mean", "ci_low", "ci_high", "n"]
@@ -96,3 +110,8 @@ def bars(study: Study, findings: Findings, palette: Palette) -> Figure | None:
 def _thinning(cell: CellSummary) -> int:
     """Show every so manieth run."""
     return -(-cell.n // MOST_DOTS)
+
+
+def _lowest(cells: list[CellSummary]) -> float:
+    """Where a log axis begins: an interval may reach below 0, its axis cannot."""
+    return 0.8 * min(value for cell in cells for value in cell.values)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import altair as alt
 
 from dyno.model import responses
@@ -23,6 +25,7 @@ from dyno.report.figures.style import (
     pick,
     runs_a_cell,
     varied,
+    wide,
 )
 
 BLUES = ("#e8f1fa", "#9cc4e4", "#3f8fc5", "#0a4f8a")  # light to dark, so it reads without colour as well
@@ -59,7 +62,7 @@ def heat_map(study: Study, findings: Findings) -> Figure | None:
     shade = alt.Color(
         "mean:Q",
         title=f"{known.title} ({known.unit})",
-        scale=alt.Scale(range=list(BLUES), zero=False, nice=False),
+        scale=alt.Scale(type="log" if wide(cells) else "linear", range=list(BLUES), zero=False, nice=False),
         legend=alt.Legend(orient="bottom", gradientLength=220, gradientThickness=10, titleLimit=400),
     )
     measured = base.transform_filter("isValid(datum.mean)")
@@ -73,13 +76,14 @@ def heat_map(study: Study, findings: Findings) -> Figure | None:
         layers.append(inked.mark_text(dy=9, fontSize=11, color=ink).encode(text="lower:N"))
     title = f"{capital(known.title)} of each cell"
     cut = "" if len(row_names) < MOST_ROWS else f"The first {MOST_ROWS} rows."
+    colour = "Colour on a log scale. " if wide(cells) else ""
     chart = alt.layer(*layers).properties(
         width=alt.Step(122),
         height=alt.Step(46),
         title=heading(
             title,
             f"{known.unit}, {known.better} is better. Mean ± half-width of its {findings.confidence * 100:.4g}% "
-            f"interval, {runs_a_cell([cell.n for cell in cells])}. {cut}",
+            f"interval, {runs_a_cell([cell.n for cell in cells])}. {colour}{cut}",
         ),
     )
     return draw(
@@ -107,8 +111,9 @@ def _row(cell: CellSummary, across: Factor, down: list[Factor], cells: list[Cell
     if cell.mean is None:
         return {**row, "upper": "no ok run", "lower": _lost(cell), "ink": SOFT}
     means = [each.mean for each in cells if each.mean is not None]
-    low, high = min(means), max(means)
-    dark = high > low and (cell.mean - low) / (high - low) > 0.62
+    on_scale = math.log if wide(cells) else float
+    low, high, here = on_scale(min(means)), on_scale(max(means)), on_scale(cell.mean)
+    dark = high > low and (here - low) / (high - low) > 0.62
     half = f"± {format_quantity((cell.ci[1] - cell.ci[0]) / 2)}" if cell.ci else "no interval"
     ink = ON_DARK if dark else ON_LIGHT
     return {**row, "upper": format_quantity(cell.mean), "lower": f"{half}, n = {cell.n}", "ink": ink}

@@ -21,6 +21,7 @@ from dyno.report.figures.style import (
     pick,
     runs_a_cell,
     varied,
+    wide,
 )
 
 MOST_FACETS = 24
@@ -76,18 +77,21 @@ def lines(study: Study, findings: Findings, palette: Palette) -> Figure | None:
     )
     title = f"{capital(known.title)} over {over.name}"
     unsure = "" if all(row["sure"] for row in rows) else "A pale mark is a single run, which has no interval."
+    own_scales = len(facets) > 1 and wide(cells)
+    scales = "Each panel has a scale of its own." if own_scales else ""
     titles = heading(
         title,
         f"{known.unit}, {known.better} is better. Mean with its {findings.confidence * 100:.4g}% interval, "
-        f"{runs_a_cell([cell.n for cell in cells])}. {unsure}",
+        f"{runs_a_cell([cell.n for cell in cells])}. {scales} {unsure}",
     )
     data = named("cells")
     if len(facets) > 1:
         columns = min(COLUMNS, len(facets))
         chart: alt.FacetChart | alt.LayerChart = (
-            layers.properties(width=(WIDTH - 40 * (columns - 1)) // columns, height=190)
+            layers.properties(width=(WIDTH - (90 if own_scales else 40) * (columns - 1)) // columns, height=190)
             .facet(facet=alt.Facet("facet:N", title=None, sort=facets), columns=columns, data=data)
             .properties(title=titles)
+            .resolve_scale(y="independent" if own_scales else "shared")
         )
     else:
         chart = layers.properties(width=WIDTH, height=280, data=data, title=titles)

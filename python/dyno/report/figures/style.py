@@ -92,6 +92,12 @@ def deciding_cells(findings: Findings) -> list[CellSummary]:
     return [cell for cell in findings.cells if cell.response == findings.response]
 
 
+def wide(cells: Sequence[CellSummary]) -> bool:
+    """Whether the means lie so far apart that one linear scale would press the small ones flat."""
+    means = [cell.mean for cell in cells if cell.mean is not None]
+    return bool(means) and min(means) > 0 and max(means) > 20 * min(means)
+
+
 def runs_a_cell(counts: Sequence[int]) -> str:
     """`n = 5 to 6 runs a cell`."""
     low, high = min(counts, default=0), max(counts, default=0)

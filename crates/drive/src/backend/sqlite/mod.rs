@@ -299,10 +299,9 @@ fn connect(
             ),
         ));
     }
-    settings::apply(&database, phase, asked).map_err(|error| at(path, classify(&error)))?;
-    let effective = settings::read_back(&database).map_err(|error| at(path, classify(&error)))?;
+    let effective =
+        set_up(&mut database, phase, asked, halt).map_err(|error| at(path, classify(&error)))?;
     settings::check_effective(asked, &effective)?;
-    wait_for_locks(&mut database, &effective, halt).map_err(|error| at(path, classify(&error)))?;
     let connection = Connection {
         database,
         rows_scanned: Cell::new(0),
@@ -313,13 +312,25 @@ fn connect(
 /// `SQLite`'s own pauses between two attempts at a lock, in ms; the last one repeats.
 const PAUSES_MS: [u64; 12] = [1, 2, 5, 10, 15, 20, 25, 25, 25, 50, 50, 100];
 
+/// Applies what is asked, and gives all settings as read back.
+fn set_up(
+    database: &mut rusqlite::Connection,
+    phase: Phase,
+    asked: &SqliteConfig,
+    halt: &Arc<AtomicBool>,
+) -> rusqlite::Result<SqliteConfig> {
+    let busy_timeout_ms = settings::apply_busy_timeout(database, asked)?;
+    wait_for_locks(database, Duration::from_millis(busy_timeout_ms), halt)?;
+    settings::apply(database, phase, asked)?;
+    settings::read_back(database, busy_timeout_ms)
+}
+
 /// Puts a waiter in place of the library's own, which nothing can end early.
 fn wait_for_locks(
     database: &mut rusqlite::Connection,
-    effective: &SqliteConfig,
+    limit: Duration,
     halt: &Arc<AtomicBool>,
 ) -> rusqlite::Result<()> {
-    let limit = Duration::from_millis(effective.busy_timeout_ms.unwrap_or(0));
     let halt = Arc::clone(halt);
     let mut waiting_since = Instant::now();
     database.busy_handler(Some(move |attempt: i32| {

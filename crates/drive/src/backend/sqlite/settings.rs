@@ -30,12 +30,19 @@ const LOCKING_MODES: [(&str, LockingMode); 2] = [
     ("exclusive", LockingMode::Exclusive),
 ];
 
-/// Sets what the job asks for.
+/// Sets for how long to wait for a lock, and reads it back, in ms. Comes before the rest, which may
+/// have to wait.
+pub(super) fn apply_busy_timeout(database: &Connection, asked: &SqliteConfig) -> Result<u64> {
+    let timeout_ms = asked.busy_timeout_ms.unwrap_or(BUSY_TIMEOUT_MS);
+    set(database, "busy_timeout", &timeout_ms.to_string())?;
+    let effective: i64 = database.pragma_query_value(None, "busy_timeout", |row| row.get(0))?;
+    Ok(effective.unsigned_abs())
+}
+
+/// Sets the rest of what the job asks for.
 pub(super) fn apply(database: &Connection, phase: Phase, asked: &SqliteConfig) -> Result<()> {
-    // Waiting first, so that the other settings wait for locks; the locking mode before the first
-    // look into the file; the page size before the journal mode, which may write the first page.
-    let timeout = asked.busy_timeout_ms.unwrap_or(BUSY_TIMEOUT_MS);
-    set(database, "busy_timeout", &timeout.to_string())?;
+    // The locking mode before the first look into the file; the page size before the journal mode,
+    // which may write the first page.
     if let Some(mode) = asked.locking_mode {
         set(database, "locking_mode", name_of(&LOCKING_MODES, mode))?;
     }
@@ -66,8 +73,9 @@ fn set(database: &Connection, pragma: &str, value: &str) -> Result<()> {
     Ok(())
 }
 
-/// All settings as they are now.
-pub(super) fn read_back(database: &Connection) -> Result<SqliteConfig> {
+/// All settings as they are now. The busy timeout was read back when it was set: it shows as 0 once
+/// the driver's own waiter is in place.
+pub(super) fn read_back(database: &Connection, busy_timeout_ms: u64) -> Result<SqliteConfig> {
     let number = |pragma| database.pragma_query_value(None, pragma, |row| row.get::<_, i64>(0));
     let word = |pragma| database.pragma_query_value(None, pragma, |row| row.get::<_, String>(0));
     let page_size = number("page_size")?;
@@ -87,7 +95,7 @@ pub(super) fn read_back(database: &Connection) -> Result<SqliteConfig> {
         mmap_size_bytes: Some(number("mmap_size")?.unsigned_abs()),
         locking_mode: value_of(&LOCKING_MODES, &word("locking_mode")?),
         page_size_bytes: Some(page_size.unsigned_abs()),
-        busy_timeout_ms: Some(number("busy_timeout")?.unsigned_abs()),
+        busy_timeout_ms: Some(busy_timeout_ms),
     })
 }
 
@@ -198,7 +206,7 @@ mod tests {
         // A file, since a database in memory has no mmap_size.
         let path = std::env::temp_dir().join(format!("dyno-settings-{}.db", std::process::id()));
         let database = Connection::open(&path).unwrap();
-        let settings = serde_json::to_value(read_back(&database).unwrap()).unwrap();
+        let settings = serde_json::to_value(read_back(&database, 7).unwrap()).unwrap();
         std::fs::remove_file(&path).unwrap();
         for (key, value) in settings.as_object().unwrap() {
             assert!(!value.is_null(), "{key}");

@@ -1,0 +1,62 @@
+"""What the contract suites run on: real dyno-core, and every implementation that the registry finds."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dyno.hosts import LocalHost
+from dyno.hosts.local import core_binary
+from dyno.systems.base import Place, System
+
+LIMIT_S = 60.0
+
+
+class PlainRunner:
+    """A `Runner` without a lab: starts the driver and waits for it."""
+
+    def __init__(self, host: LocalHost, core: str, folder: Path) -> None:
+        self.core = core
+        self.folder = folder
+        self._host = host
+        self.commands: list[tuple[str, ...]] = []
+
+    def execute(self, argv: Sequence[str]) -> int:
+        self.commands.append(tuple(argv))
+        process = self._host.start(argv, log=self.folder.parent / "logs" / self.folder.name, lines=True)
+        deadline = time.monotonic() + LIMIT_S
+        while (status := process.wait(0)) is None:
+            process.lines(0.1)
+            assert time.monotonic() < deadline, "the driver does not end"
+        return status
+
+
+@pytest.fixture(scope="session")
+def core() -> str:
+    return core_binary()
+
+
+@pytest.fixture
+def runners(host: LocalHost, core: str, workspace: Path) -> Callable[[], PlainRunner]:
+    """Gives a runner with a folder of its own at each call."""
+    made: list[PlainRunner] = []
+
+    def new() -> PlainRunner:
+        made.append(PlainRunner(host, core, workspace / f"drive-{len(made)}"))
+        return made[-1]
+
+    return new
+
+
+@pytest.fixture
+def place(host: LocalHost, core: str, workspace: Path) -> Place:
+    # A name that would mean something in a URI, a pattern or a shell: users have such folders.
+    (workspace / "100% a#b?").mkdir()
+    return Place(host=host, data=workspace / "100% a#b?" / "live", logs=workspace / "logs", core=core)
+
+
+Make = Callable[..., System[Any]]

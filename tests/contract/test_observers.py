@@ -1,0 +1,105 @@
+"""What every observer must do."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dyno.hosts import LocalHost
+from dyno.model.base import RunError
+from dyno.observers.base import SAMPLE_COLUMNS, Observer
+from tests.contract.conftest import LIMIT_S
+from tests.contract.test_systems import ROOMS, options_of
+
+METRICS = {
+    each["name"]: each
+    for each in json.loads((Path(__file__).parents[2] / "schema" / "metrics.json").read_text())["metrics"]
+}
+
+
+def make(name: str, host: LocalHost, core: str, workspace: Path, **options: Any) -> Observer[Any]:
+    kind = ROOMS.observers[name]
+    return kind(options_of(kind, options), host, core, workspace / f"observe-{name}", workspace / "logs")
+
+
+@pytest.fixture(params=sorted(ROOMS.observers))
+def observer(request: pytest.FixtureRequest, host: LocalHost, core: str, workspace: Path) -> Observer[Any]:
+    return make(request.param, host, core, workspace)
+
+
+def test_its_samples_have_the_columns(observer: Observer[Any]) -> None:
+    observer.start(LIMIT_S)
+    observer.watch(os.getpid(), "driver")
+    samples = observer.stop(LIMIT_S)
+    assert dict(samples.schema) == SAMPLE_COLUMNS
+
+
+def test_an_observer_that_was_not_started_can_be_stopped(observer: Observer[Any]) -> None:
+    # The lab stops them all where one of them did not start.
+    assert dict(observer.stop(LIMIT_S).schema) == SAMPLE_COLUMNS
+
+
+def test_a_process_that_is_gone_can_be_watched(observer: Observer[Any], host: LocalHost, tmp_path: Path) -> None:
+    process = host.start(["true"], log=tmp_path / "gone")
+    process.wait(LIMIT_S)
+    observer.start(LIMIT_S)
+    observer.watch(process.pid, "driver")
+    assert dict(observer.stop(LIMIT_S).schema) == SAMPLE_COLUMNS
+
+
+# ---- the machine alone
+
+
+def test_the_machine_is_seen_from_the_start_and_by_known_metrics(host: LocalHost, core: str, workspace: Path) -> None:
+    observer = make("machine", host, core, workspace, hz=10)
+    before = time.time_ns()
+    observer.start(LIMIT_S)
+    file = workspace / "observe-machine" / "samples.csv"
+    deadline = time.monotonic() + LIMIT_S
+    while file.read_text().count("cpu.idle") < 2:
+        assert time.monotonic() < deadline, "the sampler writes nothing"
+    samples = observer.stop(LIMIT_S)
+    assert set(samples["metric"]) <= set(METRICS)
+    assert {"cpu.usr", "cpu.idle", "vm.cs", "mem.free"} <= set(samples["metric"])
+    assert samples["time_ns"].min() >= before  # type: ignore[operator]  # an int column's minimum
+    assert samples["time_ns"].max() <= time.time_ns()  # type: ignore[operator]
+    assert samples["value"].is_finite().all()
+    shares = samples.filter(samples["metric"].str.starts_with("cpu."))["value"]
+    assert shares.is_between(0, 100.5).all()
+
+
+def test_a_core_that_cannot_watch_is_a_run_error_with_its_words(host: LocalHost, tmp_path: Path, workspace: Path) -> None:
+    core = tmp_path / "core"
+    core.write_text("#!/bin/sh\necho 'no /proc here' >&2; exit 2\n")
+    core.chmod(0o755)
+    observer = make("machine", host, str(core), workspace)
+    with pytest.raises(RunError, match="ended at once: no /proc here"):
+        observer.start(LIMIT_S)
+
+
+def test_a_core_that_never_becomes_ready_is_a_run_error_and_is_ended(
+    host: LocalHost, tmp_path: Path, workspace: Path
+) -> None:
+    core = tmp_path / "core"
+    core.write_text("#!/bin/sh\nexec sleep 1000\n")
+    core.chmod(0o755)
+    observer = make("machine", host, str(core), workspace)
+    with pytest.raises(RunError, match=r"was not ready within 0.1 s"):
+        observer.start(0.1)
+    assert observer._process is not None  # type: ignore[attr-defined]
+    assert observer._process.wait(0) is not None  # type: ignore[attr-defined]
+
+
+def test_samples_that_cannot_be_read_are_a_run_error(host: LocalHost, tmp_path: Path, workspace: Path) -> None:
+    core = tmp_path / "core"
+    core.write_text("#!/bin/sh\ntrap 'exit 0' TERM\necho ready\nwhile :; do sleep 0.01; done\n")
+    core.chmod(0o755)
+    observer = make("machine", host, str(core), workspace)
+    observer.start(LIMIT_S)
+    with pytest.raises(RunError, match="samples of dyno-core watch cannot be read"):
+        observer.stop(LIMIT_S)

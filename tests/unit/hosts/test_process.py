@@ -1,0 +1,227 @@
+"""Processes that dyno starts: they end when dyno ends, they can be stopped for sure, and what they say is kept."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from dyno.hosts import LocalHost, Process
+from dyno.hosts.undo import TOKEN_VARIABLE, UndoJournal
+from dyno.model.base import RunError
+from tests.making import until
+
+LIMIT_S = 30
+PYTHON = sys.executable
+
+Start = Callable[..., Process]
+
+
+@pytest.fixture
+def start(host: LocalHost, tmp_path: Path) -> Iterator[Start]:
+    started: list[Process] = []
+
+    def begin(*argv: str, lines: bool = True) -> Process:
+        process = host.start(argv, log=tmp_path / "logs" / "it", lines=lines)
+        started.append(process)
+        return process
+
+    yield begin
+    for process in started:
+        process.kill()
+
+
+def first_line(process: Process) -> str:
+    said: list[str] = []
+    until(lambda: bool(said.extend(process.lines(0.1)) or said))
+    return said[0]
+
+
+def is_alive(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
+    except OSError:
+        return False
+
+
+def test_it_reads_end_of_file_when_dyno_is_killed(tmp_path: Path) -> None:
+    said = tmp_path / "said"
+    program = (
+        "import sys; from pathlib import Path; from dyno.hosts import Process\n"
+        "p = Process(['sh', '-c', 'echo up; cat >/dev/null; echo $$ > \"$1\".part; mv \"$1\".part \"$1\"', 'sh', sys.argv[1]],"
+        " log=Path(sys.argv[2]), environment={'PATH': '/usr/bin:/bin'}, lines=True, folder=None)\n"
+        "while not p.lines(1): pass\n"
+        "print(p.pid, flush=True); sys.stdin.read()"
+    )
+    argv = [PYTHON, "-c", program, str(said), str(tmp_path / "log")]
+    with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as dyno:
+        assert dyno.stdout is not None
+        child = dyno.stdout.readline().strip()
+        assert not said.exists()
+        os.kill(dyno.pid, signal.SIGKILL)
+        dyno.wait(LIMIT_S)
+    until(said.exists)
+    assert said.read_text().strip() == child
+
+
+def test_it_carries_the_sessions_token_from_the_moment_that_it_is_started(start: Start, journal: UndoJournal) -> None:
+    # For a moment after exec, /proc shows an empty environment; undoing in that moment missed the process.
+    for _ in range(50):
+        process = start("sleep", "1000")
+        environment = Path(f"/proc/{process.pid}/environ").read_bytes()
+        assert f"{TOKEN_VARIABLE}={journal.token}".encode() in environment.split(b"\0")
+        process.kill()
+
+
+def test_it_is_not_reached_by_ctrl_c_at_the_terminal(start: Start) -> None:
+    assert os.getsid(start("sleep", "1000").pid) != os.getsid(0)
+
+
+def test_stop_asks_first_and_the_process_may_put_its_things_in_order(start: Start) -> None:
+    process = start("sh", "-c", "trap 'exit 7' TERM; echo up; while :; do sleep 0.01; done")
+    first_line(process)
+    assert process.stop() == 7
+
+
+def test_stop_insists_where_asking_is_ignored(start: Start) -> None:
+    process = start("sh", "-c", "trap '' TERM; echo up; while :; do sleep 0.01; done")
+    first_line(process)
+    assert process.stop(grace=0.05) == -signal.SIGKILL
+    assert not is_alive(process.pid)
+
+
+def test_stop_ends_a_child_that_ignores_the_asking_though_the_process_itself_heeds_it(start: Start) -> None:
+    # A server's worker that outlived it went on to disturb the runs that came after.
+    inner = "import signal, time; signal.signal(15, signal.SIG_IGN); print(__import__('os').getpid(), flush=True); time.sleep(999)"
+    process = start("sh", "-c", "trap 'exit 0' TERM; \"$0\" -c \"$1\" & while :; do sleep 0.01; done", PYTHON, inner)
+    worker = int(first_line(process))
+    assert process.stop() == 0
+    until(lambda: not is_alive(worker))
+
+
+def test_kill_ends_it_and_its_children_at_once(start: Start) -> None:
+    process = start("sh", "-c", "sleep 1000 & echo $!; wait")
+    child = int(first_line(process))
+    process.kill()
+    assert process.wait(0) == -signal.SIGKILL
+    until(lambda: not is_alive(child))
+
+
+def test_stopping_and_killing_what_has_ended_changes_nothing(start: Start) -> None:
+    process = start("sh", "-c", "exit 3")
+    assert process.wait(LIMIT_S) == 3
+    assert process.stop() == 3
+    process.kill()
+    assert process.wait(0) == 3
+
+
+def test_waiting_returns_as_soon_as_it_ends_and_none_before(start: Start) -> None:
+    process = start("cat")
+    assert process.wait(0) is None
+    begun = time.monotonic()
+    process.kill()
+    assert process.wait(LIMIT_S) == -signal.SIGKILL
+    assert time.monotonic() - begun < LIMIT_S / 2
+
+
+def test_the_complaint_is_the_last_line_of_standard_error(start: Start) -> None:
+    process = start("sh", "-c", "echo first >&2; echo 'no such table: usertable' >&2; exit 1")
+    process.wait(LIMIT_S)
+    assert process.complaint() == "no such table: usertable"
+
+
+def test_a_process_without_complaint_has_an_empty_one(start: Start) -> None:
+    process = start("true")
+    process.wait(LIMIT_S)
+    assert process.complaint() == ""
+
+
+def test_a_missing_program_is_a_run_error_that_names_it(start: Start) -> None:
+    with pytest.raises(RunError, match=r"cannot start no-such-server: No such file.*\(/opt/no-such-server\)"):
+        start("/opt/no-such-server")
+
+
+def test_a_file_that_is_no_program_is_a_run_error(start: Start, tmp_path: Path) -> None:
+    (tmp_path / "text").write_text("hello")
+    with pytest.raises(RunError, match="cannot start text: Permission denied"):
+        start(str(tmp_path / "text"))
+
+
+def test_lines_gives_only_whole_lines_and_keeps_the_part_for_later(start: Start) -> None:
+    process = start("sh", "-c", "printf 'one\\ntw'; read x; printf 'o\\nthree\\n'")
+    said: list[str] = []
+    until(lambda: bool(said.extend(process.lines(0.1)) or said))
+    assert said == ["one"]
+    process.tell("go on")
+    until(lambda: bool(said.extend(process.lines(0.1)) or len(said) >= 3))
+    assert said == ["one", "two", "three"]
+
+
+def test_lines_of_a_process_that_closed_its_output_are_none_and_do_not_spin(start: Start) -> None:
+    process = start("sh", "-c", "echo last; exec >&-; exec sleep 1000")
+    assert first_line(process) == "last"
+    process.lines(LIMIT_S)  # the end of the output
+    looks, deadline = 0, time.monotonic() + 0.2
+    while time.monotonic() < deadline:
+        assert process.lines(0.1) == []
+        looks += 1
+    assert looks <= 3, "it waits for the process and does not return at once"
+    assert process.wait(0) is None
+
+
+def test_lines_returns_when_the_process_ends_without_a_word(start: Start) -> None:
+    process = start("sh", "-c", "sleep 1000 & exit 0")  # the child still holds the output
+    begun = time.monotonic()
+    until(lambda: process.lines(LIMIT_S) == [] and process.wait(0) is not None)
+    assert time.monotonic() - begun < LIMIT_S / 2
+
+
+def test_speaking_with_what_has_ended_is_no_error(start: Start) -> None:
+    process = start("true")
+    process.wait(LIMIT_S)
+    process.tell("hello")
+    assert process.lines(0.1) == []
+
+
+def test_bytes_that_are_no_text_are_lines_all_the_same(start: Start) -> None:
+    assert first_line(start("printf", r"caf\351\n")) == "caf\N{REPLACEMENT CHARACTER}"
+
+
+def test_output_goes_to_the_logs_in_the_order_in_which_it_was_started(host: LocalHost, tmp_path: Path) -> None:
+    for word in ("one", "two"):
+        host.start(["sh", "-c", f"echo {word}; echo no {word} >&2"], log=tmp_path / "both").wait(LIMIT_S)
+    assert (tmp_path / "both.stdout").read_text() == "one\ntwo\n"
+    assert (tmp_path / "both.stderr").read_text() == "no one\nno two\n"
+
+
+def test_no_handle_is_left_open_by_a_process_that_ended(host: LocalHost, tmp_path: Path) -> None:
+    def handles() -> int:
+        return sum(1 for _ in Path("/proc/self/fd").iterdir())
+
+    before = handles()
+    for _ in range(5):
+        host.start(["true"], log=tmp_path / "it", lines=True).wait(LIMIT_S)
+        host.start(["sleep", "1000"], log=tmp_path / "it").stop()
+    assert handles() == before
+
+
+def test_a_command_gives_its_own_output_though_another_wrote_to_the_same_log(host: LocalHost, tmp_path: Path) -> None:
+    # Two systems that both asked for `version` were given each other's answer as well, which was no JSON any more.
+    assert host.run(["echo", "one"], limit=LIMIT_S, log=tmp_path / "version") == "one\n"
+    assert host.run(["echo", "two"], limit=LIMIT_S, log=tmp_path / "version") == "two\n"
+
+
+def test_a_command_that_fails_is_a_run_error_with_its_words(host: LocalHost, tmp_path: Path) -> None:
+    with pytest.raises(RunError, match=r"`sh -c .*` ended with status 4: disk quota exceeded"):
+        host.run(["sh", "-c", "echo disk quota exceeded >&2; exit 4"], limit=LIMIT_S, log=tmp_path / "it")
+
+
+def test_a_command_that_takes_too_long_is_ended_and_a_run_error(host: LocalHost, tmp_path: Path) -> None:
+    with pytest.raises(RunError, match=r"`sleep 1000` did not end within 0.05 s"):
+        host.run(["sleep", "1000"], limit=0.05, log=tmp_path / "it")
