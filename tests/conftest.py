@@ -27,7 +27,7 @@ def journal(state: Path) -> Iterator[UndoJournal]:
 
 @pytest.fixture
 def host(journal: UndoJournal) -> LocalHost:
-    """This machine, with that journal."""
+    """The machine under test, with that journal."""
     return LocalHost(journal)
 
 

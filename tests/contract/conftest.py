@@ -5,13 +5,12 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from dyno.hosts import LocalHost
 from dyno.hosts.local import core_binary
-from dyno.systems.base import Place, System
+from dyno.systems.base import Place
 
 LIMIT_S = 60.0
 
@@ -23,6 +22,7 @@ class PlainRunner:
         self.core = core
         self.folder = folder
         self._host = host
+        self.complaint = ""
         self.commands: list[tuple[str, ...]] = []
 
     def execute(self, argv: Sequence[str]) -> int:
@@ -32,6 +32,7 @@ class PlainRunner:
         while (status := process.wait(0)) is None:
             process.lines(0.1)
             assert time.monotonic() < deadline, "the driver does not end"
+        self.complaint = process.complaint()
         return status
 
 
@@ -57,6 +58,3 @@ def place(host: LocalHost, core: str, workspace: Path) -> Place:
     # A name that would mean something in a URI, a pattern or a shell: users have such folders.
     (workspace / "100% a#b?").mkdir()
     return Place(host=host, data=workspace / "100% a#b?" / "live", logs=workspace / "logs", core=core)
-
-
-Make = Callable[..., System[Any]]

@@ -73,7 +73,9 @@ def test_the_machine_is_seen_from_the_start_and_by_known_metrics(host: LocalHost
     assert shares.is_between(0, 100.5).all()
 
 
-def test_a_core_that_cannot_watch_is_a_run_error_with_its_words(host: LocalHost, tmp_path: Path, workspace: Path) -> None:
+def test_a_core_that_cannot_watch_is_a_run_error_with_its_words(
+    host: LocalHost, tmp_path: Path, workspace: Path
+) -> None:
     core = tmp_path / "core"
     core.write_text("#!/bin/sh\necho 'no /proc here' >&2; exit 2\n")
     core.chmod(0o755)

@@ -24,12 +24,12 @@ SMALL: dict[str, dict[str, Any]] = {
     "null": {"operations": 100},
 }
 # Besides the defaults of each kind.
-CONFIGURED = [
+CONFIGURED: list[tuple[str, dict[str, Any]]] = [
     ("sqlite", {"journal_mode": "wal", "synchronous": "off", "cache_size": "2 MiB", "page_size": "8 KiB"}),
     ("sqlite", {"journal_mode": "delete", "locking_mode": "exclusive", "mmap_size": "1 MiB", "check": "full"}),
     ("simulated", {"noise": "lognormal", "rho": 0.5, "cov": "10%"}),
 ]
-EVERY = [(kind, {}) for kind in sorted(ROOMS.systems)] + CONFIGURED
+EVERY: list[tuple[str, dict[str, Any]]] = [(kind, {}) for kind in sorted(ROOMS.systems)] + CONFIGURED
 
 
 def options_of(kind: type[Any], options: dict[str, Any]) -> Frozen:
@@ -181,7 +181,9 @@ def test_preparing_again_gives_an_empty_store(system: System[Any], load: Loaded)
     assert b"".join(contents(system.place.data).values()) == b""
 
 
-def test_restoring_a_snapshot_that_does_not_exist_is_a_run_error(system: System[Any], load: Loaded, workspace: Path) -> None:
+def test_restoring_a_snapshot_that_does_not_exist_is_a_run_error(
+    system: System[Any], load: Loaded, workspace: Path
+) -> None:
     load()
     with pytest.raises(RunError):
         system.restore(workspace / "no such snapshot", LIMIT_S, reflink=False)

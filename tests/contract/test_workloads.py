@@ -68,7 +68,9 @@ def test_its_forecasts_are_not_negative(name: str) -> None:
 
 
 @pytest.mark.parametrize(("name", "system"), PAIRS)
-def test_driving_gives_finite_responses_and_a_throughput(name: str, system: str, place: Place, runners: Runners) -> None:
+def test_driving_gives_finite_responses_and_a_throughput(
+    name: str, system: str, place: Place, runners: Runners
+) -> None:
     measured = carry_out(make(name), system, place, runners)
     assert measured.complete
     assert measured.responses["throughput"] > 0
@@ -158,6 +160,7 @@ class Saying(PlainRunner):
 
     def __init__(self, folder: Path, files: dict[str, str], status: int = 0) -> None:
         self.core = "dyno-core"
+        self.complaint = "disk quota exceeded"
         self.folder = folder
         self._files = files
         self._status = status
@@ -190,12 +193,17 @@ NOTHING = {"count": 0, "errors": {}, "throughput_per_s": 0.0, "latency_us": None
 @pytest.mark.parametrize(
     ("files", "status", "error", "message"),
     [
-        ({}, 3, RunError, "ended with status 3 without a result"),
+        ({}, 3, RunError, "ended with status 3 without a result: disk quota exceeded"),
         ({}, -9, RunError, "was ended by signal 9 without a result"),
         ({"result.json": "{"}, 0, RunError, "cannot be read"),
         (result(format=2), 0, RunError, "wrote format 2, this dyno reads 1"),
         (result(outcome="failed", error={"kind": "io", "message": "disk gone"}), 1, RunError, "io: disk gone"),
-        (result(operations={"read": FAILED}, total=FAILED), 0, InvalidRun, r"10 of 100 operations failed \(read busy: 10\)"),
+        (
+            result(operations={"read": FAILED}, total=FAILED),
+            0,
+            InvalidRun,
+            r"10 of 100 operations failed \(read busy: 10\)",
+        ),
         (result(operations={"read": NOTHING}, total=NOTHING), 0, InvalidRun, "without a single successful operation"),
     ],
 )

@@ -15,7 +15,9 @@ GENERATED = {".git", ".venv", "target", "results", "dist", "node_modules", "__py
 
 # Starting and ending processes is for hosts alone: everything that it starts is in the undo journal.
 PROCESS_MODULES = {"subprocess", "multiprocessing", "pty", "concurrent.futures"}
-PROCESS_CALLS = re.compile(r"kill|killpg|fork|forkpty|exec[lv]\w*|spawn\w+|posix_spawnp?|system|popen|setsid|wait\w*|pidfd_open")
+PROCESS_CALLS = re.compile(
+    r"kill|killpg|fork|forkpty|exec[lv]\w*|spawn\w+|posix_spawnp?|system|popen|setsid|wait\w*|pidfd_open"
+)
 
 # Waiting is by asking, with a limit. A sleep is here with the reason why there is nothing to ask.
 SLEEPS = {"hosts/undo.py": "between two looks at /proc for processes that were sent SIGKILL; they cannot be waited for"}
@@ -29,7 +31,9 @@ def every_text() -> Iterator[tuple[Path, str]]:
     """Every file of the repository that is text and was written by hand or locked by a tool."""
     for path in sorted(ROOT.rglob("*")):
         parts = path.relative_to(ROOT).parts
-        if GENERATED.intersection(parts) or any(part.startswith(".") and part not in (".ci", ".github") for part in parts[:-1]):
+        if GENERATED.intersection(parts) or any(
+            part.startswith(".") and part not in (".ci", ".github") for part in parts[:-1]
+        ):
             continue
         if path.is_file() and path.stat().st_size < 2 * 2**20:
             data = path.read_bytes()
@@ -62,7 +66,8 @@ def test_nobody_waits_by_sleeping(source: Path) -> None:
     sleeps = [
         node
         for node in ast.walk(ast.parse(source.read_text()))
-        if (isinstance(node, ast.Attribute) and node.attr == "sleep") or (isinstance(node, ast.alias) and node.name == "sleep")
+        if (isinstance(node, ast.Attribute) and node.attr == "sleep")
+        or (isinstance(node, ast.alias) and node.name == "sleep")
     ]
     assert bool(sleeps) == (str(source.relative_to(PACKAGE)) in SLEEPS)
 
@@ -72,7 +77,9 @@ def test_an_error_of_any_kind_is_caught_only_with_a_reason(source: Path) -> None
     lines = text.splitlines()
     for node in ast.walk(ast.parse(text)):
         if isinstance(node, ast.ExceptHandler):
-            names = {name.id for name in ast.walk(node.type) if isinstance(name, ast.Name)} if node.type else {"everything"}
+            names = (
+                {name.id for name in ast.walk(node.type) if isinstance(name, ast.Name)} if node.type else {"everything"}
+            )
             if names & {"Exception", "BaseException", "everything"} and not _raises(node):
                 line = lines[node.lineno - 1]
                 assert re.search(r"# noqa: BLE001 - \w+ \w+", line), f"{source}:{node.lineno}: {line.strip()}"
@@ -88,7 +95,9 @@ def test_every_public_name_says_what_it_is(source: Path) -> None:
 
     def look(body: list[ast.stmt], inside: str) -> None:
         for node in body:
-            if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)) and not node.name.startswith("_"):
+            if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)) and not node.name.startswith(
+                "_"
+            ):
                 if not ast.get_docstring(node):
                     silent.append(f"{source}:{node.lineno} {inside}{node.name}")
                 if isinstance(node, ast.ClassDef):

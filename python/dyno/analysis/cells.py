@@ -39,7 +39,7 @@ def _summary(study: Study, table: Table, response: str, cell: Cell, comparisons:
     if rule.precision_of == "ratio" and comparisons:
         converged = all(each.converged for each in comparisons)
     else:
-        converged = stats.mean_is_precise(values, rule.confidence, rule.precision)
+        converged = found.n >= rule.min and stats.mean_is_precise(values, rule.confidence, rule.precision)
     return CellSummary(
         cell=cell.index,
         levels=cell.levels,

@@ -4,55 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
-from itertools import combinations
 
 from dyno import stats
 from dyno.analysis import sentences
 from dyno.analysis.table import Table
 from dyno.model.findings import Comparison, Verdict
-from dyno.model.study import Cell, Study
-
-
-@dataclass(frozen=True)
-class Pair:
-    """Two cells that differ in the compared factor alone."""
-
-    factor: str
-    a: Cell
-    b: Cell
-
-    @property
-    def within(self) -> dict[str, str]:
-        """The levels that both cells share."""
-        return {name: level for name, level in self.a.levels.items() if name != self.factor}
-
-    @property
-    def level_a(self) -> str:
-        """The level that is 1."""
-        return self.a.levels[self.factor]
-
-    @property
-    def level_b(self) -> str:
-        """The level that is measured against it."""
-        return self.b.levels[self.factor]
-
-
-def pairs(study: Study) -> list[Pair]:
-    """Every two levels of the compared factor, the one declared first as `a`, within each combination of the others."""
-    factor = study.compare
-    if factor is None:
-        return []
-    place = {level.name: i for i, level in enumerate(study.factor(factor).levels)}
-    groups: dict[tuple[tuple[str, str], ...], list[Cell]] = {}
-    for cell in study.cells:
-        others = tuple(item for item in cell.levels.items() if item[0] != factor)
-        groups.setdefault(others, []).append(cell)
-    return [
-        Pair(factor, a, b)
-        for group in groups.values()
-        for a, b in combinations(sorted(group, key=lambda cell: place[cell.levels[factor]]), 2)
-    ]
+from dyno.model.pairs import Pair, pairs
+from dyno.model.study import Study
 
 
 def compare(study: Study, table: Table, response: str) -> Iterator[tuple[Pair, Comparison]]:
@@ -97,7 +55,8 @@ def _compare(study: Study, table: Table, response: str, pair: Pair) -> Compariso
             response, pair.factor, pair.level_a, pair.level_b, pair.within, ratio, verdict, paired, why_not
         ),
         precision=_as_factor(ratio),
-        converged=stats.ratio_is_precise(ratio, precision),
+        # The rule that stops a study looks at pairs alone, and not before its fewest blocks.
+        converged=paired and n >= study.replicates.min and stats.ratio_is_precise(ratio, precision),
     )
 
 

@@ -6,10 +6,10 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from dyno.analysis.comparisons import pairs
 from dyno.analysis.sentences import counted, levels, listed
 from dyno.analysis.table import Table
 from dyno.model.findings import CellSummary, Comparison
+from dyno.model.pairs import pairs
 from dyno.model.study import Study
 
 FEW_RUNS = 5  # below it, nothing in the runs can show that noise is not normal

@@ -37,6 +37,7 @@ class WatchedRunner:
         self.folder = folder
         self.commands: list[tuple[str, ...]] = []
         self.seconds = 0.0
+        self.complaint = ""
         self._host = host
         self._logs = logs
         self._limit = limit
@@ -64,6 +65,7 @@ class WatchedRunner:
             return status
         finally:
             process.stop()
+            self.complaint = process.complaint()
             self.seconds += time.monotonic() - begun
 
     def _tell(self, line: str) -> None:

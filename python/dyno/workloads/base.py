@@ -36,6 +36,8 @@ class Runner(Protocol):
 
     core: str
     folder: Path
+    complaint: str
+    """The last line that the last driver wrote to its standard error; empty where there was none."""
 
     def execute(self, argv: Sequence[str]) -> int:
         """Run a driver to its end; its exit status. Raises RunError past the limit, Interrupted when told to end."""

@@ -45,7 +45,7 @@ def drive(runner: Runner, job: dict[str, Any], *, max_errors: float) -> Measured
     status = runner.execute(
         [runner.core, "drive", "--job", str(path), "--out", str(out), "--progress", "--stop-on-stdin-eof"]
     )
-    result = _read(out / "result.json", status)
+    result = _read(out / "result.json", status, runner.complaint)
     measured = _measured(result, job, out)
     if result["outcome"] == "failed":
         error = result["error"] or {"kind": "unknown", "message": "the driver gave no reason"}
@@ -57,12 +57,12 @@ def drive(runner: Runner, job: dict[str, Any], *, max_errors: float) -> Measured
     return measured
 
 
-def _read(path: Path, status: int) -> dict[str, Any]:
+def _read(path: Path, status: int, complaint: str) -> dict[str, Any]:
     try:
         result = json.loads(path.read_text())
     except FileNotFoundError:
         how = f"was ended by signal {-status}" if status < 0 else f"ended with status {status}"
-        raise RunError(f"dyno-core drive {how} without a result") from None
+        raise RunError(f"dyno-core drive {how} without a result: {complaint or 'it said nothing'}") from None
     except ValueError as error:
         raise RunError(f"dyno-core drive left a result that cannot be read: {error}") from error
     if result.get("format") != RESULT_FORMAT:

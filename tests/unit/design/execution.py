@@ -8,8 +8,8 @@ block in which nothing went wrong.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from itertools import count, repeat
 from itertools import chain as after
+from itertools import count, repeat
 
 from dyno.design import Design, Stop
 from dyno.model.run import Outcome, RunRecord, Slot

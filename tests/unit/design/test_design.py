@@ -84,7 +84,7 @@ def test_noisy_cells_end_at_the_most_blocks() -> None:
 
 def test_a_study_ends_at_the_first_block_end_after_its_precision_is_reached() -> None:
     def settles(slot: Slot) -> float:
-        return 100 + (10 if slot.block < 2 else 0) * (-1) ** slot.block
+        return 100.0 + (10.0 if slot.block < 2 else 0.0) * (-1 if slot.block % 2 else 1)
 
     study = cells(1, min=2, max=1000, precision="10%")
     records, stop = carry_out(study, values=settles)
@@ -299,8 +299,8 @@ def test_the_precision_of_a_ratio_is_the_half_width_that_stats_gives() -> None:
     design = Design(study)
     for record in records:
         design.record(record)
-    sides = [[r.responses["throughput"] for r in records if r.slot.cell == cell] for cell in (0, 1)]
-    ratio = stats.paired_ratio(*sides, 0.95)
+    a, b = ([r.responses["throughput"] for r in records if r.slot.cell == cell] for cell in (0, 1))
+    ratio = stats.paired_ratio(a, b, 0.95)
     assert ratio is not None
     assert design.state().reached == pytest.approx(math.expm1(ratio.half_width))
 

@@ -135,7 +135,7 @@ def test_a_copy_that_fails_half_way_leaves_nothing(
         really(handle)
 
     monkeypatch.setattr(os, "fsync", failing)
-    with pytest.raises(RunError, match="cannot copy source to target: .*No space left"):
+    with pytest.raises(RunError, match=r"cannot copy source to target: .*No space left"):
         host.copy_tree(source, tmp_path / "target", reflink=False, limit=LIMIT_S)
     assert not (tmp_path / "target").exists()
 

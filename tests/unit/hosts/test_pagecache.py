@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -15,7 +14,7 @@ SIZE = 40 * 4096
 
 
 @pytest.fixture
-def on_disk(host: LocalHost, tmp_path: Path) -> Iterator[Path]:
+def on_disk(host: LocalHost, tmp_path: Path) -> Path:
     """A folder on a file system with a device: tmp_path, or the repository's where tmp_path is a tmpfs.
 
     The pages of a tmpfs are the file itself and cannot be dropped.
@@ -27,7 +26,7 @@ def on_disk(host: LocalHost, tmp_path: Path) -> Iterator[Path]:
         return max(reversed(points), key=lambda mount: len(mount[1]))[2]
 
     place = tmp_path if kind(tmp_path) != "tmpfs" else Path(__file__).parent
-    yield host.temporary_folder(place / f".pagecache-{os.getpid()}")
+    return host.temporary_folder(place / f".pagecache-{os.getpid()}")
 
 
 def test_a_file_that_was_read_is_resident_and_one_that_was_dropped_is_not(on_disk: Path, host: LocalHost) -> None:

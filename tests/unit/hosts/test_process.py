@@ -38,9 +38,18 @@ def start(host: LocalHost, tmp_path: Path) -> Iterator[Start]:
 
 
 def first_line(process: Process) -> str:
+    return lines_of(process, 1)[0]
+
+
+def lines_of(process: Process, number: int) -> list[str]:
     said: list[str] = []
-    until(lambda: bool(said.extend(process.lines(0.1)) or said))
-    return said[0]
+
+    def enough() -> bool:
+        said.extend(process.lines(0.1))
+        return len(said) >= number
+
+    until(enough)
+    return said
 
 
 def is_alive(pid: int) -> bool:
@@ -54,7 +63,8 @@ def test_it_reads_end_of_file_when_dyno_is_killed(tmp_path: Path) -> None:
     said = tmp_path / "said"
     program = (
         "import sys; from pathlib import Path; from dyno.hosts import Process\n"
-        "p = Process(['sh', '-c', 'echo up; cat >/dev/null; echo $$ > \"$1\".part; mv \"$1\".part \"$1\"', 'sh', sys.argv[1]],"
+        'script = \'echo up; cat >/dev/null; echo $$ > "$1".part; mv "$1".part "$1"\'\n'
+        "p = Process(['sh', '-c', script, 'sh', sys.argv[1]],"
         " log=Path(sys.argv[2]), environment={'PATH': '/usr/bin:/bin'}, lines=True, folder=None)\n"
         "while not p.lines(1): pass\n"
         "print(p.pid, flush=True); sys.stdin.read()"
@@ -98,8 +108,11 @@ def test_stop_insists_where_asking_is_ignored(start: Start) -> None:
 
 def test_stop_ends_a_child_that_ignores_the_asking_though_the_process_itself_heeds_it(start: Start) -> None:
     # A server's worker that outlived it went on to disturb the runs that came after.
-    inner = "import signal, time; signal.signal(15, signal.SIG_IGN); print(__import__('os').getpid(), flush=True); time.sleep(999)"
-    process = start("sh", "-c", "trap 'exit 0' TERM; \"$0\" -c \"$1\" & while :; do sleep 0.01; done", PYTHON, inner)
+    inner = (
+        "import os, signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN)\n"
+        "print(os.getpid(), flush=True); time.sleep(1000)"
+    )
+    process = start("sh", "-c", 'trap \'exit 0\' TERM; "$0" -c "$1" & while :; do sleep 0.01; done', PYTHON, inner)
     worker = int(first_line(process))
     assert process.stop() == 0
     until(lambda: not is_alive(worker))
@@ -155,12 +168,9 @@ def test_a_file_that_is_no_program_is_a_run_error(start: Start, tmp_path: Path) 
 
 def test_lines_gives_only_whole_lines_and_keeps_the_part_for_later(start: Start) -> None:
     process = start("sh", "-c", "printf 'one\\ntw'; read x; printf 'o\\nthree\\n'")
-    said: list[str] = []
-    until(lambda: bool(said.extend(process.lines(0.1)) or said))
-    assert said == ["one"]
+    assert lines_of(process, 1) == ["one"]
     process.tell("go on")
-    until(lambda: bool(said.extend(process.lines(0.1)) or len(said) >= 3))
-    assert said == ["one", "two", "three"]
+    assert lines_of(process, 2) == ["two", "three"]
 
 
 def test_lines_of_a_process_that_closed_its_output_are_none_and_do_not_spin(start: Start) -> None:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import errno
+import fcntl
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -20,6 +22,7 @@ from dyno.model.base import UserError
 from tests.making import until
 
 LIMIT_S = 30
+Killed = Callable[..., tuple[str, int, int, Path]]
 
 
 def journals(state: Path) -> list[Path]:
@@ -104,9 +107,13 @@ def test_closing_leaves_no_journal(state: Path) -> None:
 
 
 def test_an_error_in_the_session_still_undoes_and_goes_on_up(told: list[str]) -> None:
-    with pytest.raises(ZeroDivisionError), UndoJournal() as journal:
-        journal.will(tell("change"))
-        raise ZeroDivisionError
+    def session() -> None:
+        with UndoJournal() as journal:
+            journal.will(tell("change"))
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        session()
     assert told == ["change"]
 
 
@@ -195,7 +202,7 @@ def test_a_folder_that_may_not_be_removed_stays_in_the_journal(
 
     abandoned(state, folder_change(tmp_path))
     with monkeypatch.context() as forbidden:
-        forbidden.setattr(undo.shutil, "rmtree", refuse)
+        forbidden.setattr(shutil, "rmtree", refuse)
         assert "Permission denied" in undo.clean()[0].stuck[0]
     assert undo.clean()[0].stuck == ()
     assert not tmp_path.exists()
@@ -263,7 +270,7 @@ def test_a_folder_that_cannot_be_made_is_an_error_for_the_user(host: LocalHost, 
 def test_a_cleaner_that_takes_a_journal_between_its_creation_and_its_lock_costs_only_another_try(
     state: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    really = undo.fcntl.flock
+    really = fcntl.flock
     raced: list[Path] = []
 
     def late(handle: int, how: int) -> None:
@@ -272,7 +279,7 @@ def test_a_cleaner_that_takes_a_journal_between_its_creation_and_its_lock_costs_
             raced[0].unlink()  # what a cleaner does that was first to lock it
         really(handle, how)
 
-    monkeypatch.setattr(undo.fcntl, "flock", late)
+    monkeypatch.setattr(fcntl, "flock", late)
     with UndoJournal() as journal:
         assert raced[0].stem != journal.token
         assert [path.stem for path in journals(state)] == [journal.token]
@@ -304,14 +311,14 @@ def test_a_cleaner_does_not_undo_what_another_finished_between_its_opening_and_i
     state: Path, told: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = abandoned(state, tell("once"))
-    really = undo.fcntl.flock
+    really = fcntl.flock
 
     def late(handle: int, how: int) -> None:
-        monkeypatch.setattr(undo.fcntl, "flock", really)
+        monkeypatch.setattr(fcntl, "flock", really)
         undo.clean()  # the other cleaner, from beginning to end
         really(handle, how)
 
-    monkeypatch.setattr(undo.fcntl, "flock", late)
+    monkeypatch.setattr(fcntl, "flock", late)
     assert undo.clean() == []
     assert told == ["once"]
     assert not path.exists()
@@ -339,7 +346,7 @@ if os.fork() == 0:
     os.setsid()
     if os.fork() == 0:
         os.set_inheritable(writer, True)
-        script = f"echo $$ >&{writer}; exec {writer}>&-; {sys.argv[2]}"  # it says its id once it is a program of its own
+        script = f"echo $$ >&{writer}; exec {writer}>&-; {sys.argv[2]}"  # says its id as a program of its own
         os.execvpe("sh", ["sh", "-c", script], {**os.environ, TOKEN_VARIABLE: journal.token})
     os._exit(0)
 os.close(writer)
@@ -383,7 +390,7 @@ def sleeper() -> Iterator[Callable[..., int]]:
 
 
 @pytest.fixture
-def killed(tmp_path: Path) -> Iterator[Callable[[str], tuple[str, int, int, Path]]]:
+def killed(tmp_path: Path) -> Iterator[Killed]:
     """A session that made a folder, a child and a daemon, and was ended by SIGKILL."""
     left: list[int] = []
 
@@ -404,9 +411,7 @@ def killed(tmp_path: Path) -> Iterator[Callable[[str], tuple[str, int, int, Path
             os.kill(pid, signal.SIGKILL)
 
 
-def test_what_a_killed_session_left_is_gone_after_cleaning(
-    state: Path, killed: Callable[..., tuple[str, int, int, Path]]
-) -> None:
+def test_what_a_killed_session_left_is_gone_after_cleaning(state: Path, killed: Killed) -> None:
     token, child, daemon, folder = killed()
     assert is_alive(daemon), "the daemon outlives its session"
     assert folder.is_dir()
@@ -421,7 +426,7 @@ def test_what_a_killed_session_left_is_gone_after_cleaning(
 
 
 def test_a_daemon_that_writes_into_the_folder_without_end_is_ended_before_the_folder_is_removed(
-    killed: Callable[..., tuple[str, int, int, Path]], tmp_path: Path
+    killed: Killed, tmp_path: Path
 ) -> None:
     # Undone in the order of the entries alone, the folder came first, filled up while it was emptied, and stayed.
     busy = f"i=0; while :; do i=$((i+1)); mkdir -p {tmp_path}/killed/d; : > {tmp_path}/killed/d/$i; done"
@@ -452,11 +457,9 @@ def test_a_session_does_not_end_itself_though_it_may_carry_its_own_token(
     assert done.stdout == b"still here\n"
 
 
-def test_the_lock_goes_with_the_session_and_not_with_its_children(
-    state: Path, killed: Callable[..., tuple[str, int, int, Path]]
-) -> None:
+def test_the_lock_goes_with_the_session_and_not_with_its_children(state: Path, killed: Killed) -> None:
     # A child that had inherited the lock would keep the journal of a dead session from being cleaned.
     _, _, daemon, _ = killed()
     assert is_alive(daemon)
-    handles = [os.readlink(path) for path in Path("/proc", str(daemon), "fd").iterdir()]
+    handles = [str(path.readlink()) for path in Path("/proc", str(daemon), "fd").iterdir()]
     assert not any("undo" in handle for handle in handles)

@@ -27,7 +27,7 @@ LASTING = {"study.yaml", "plan.json", "environment.json", "events.jsonl", "runs"
 
 
 class FakeHost(LocalHost):
-    """This machine with a disk and a page cache as the test says."""
+    """The present machine with a disk and a page cache as the test says."""
 
     free: Callable[[], int] = staticmethod(lambda: PLENTY)
     resident: Callable[[], int] | None = None
@@ -169,11 +169,13 @@ def _system(base: type[SimulatedSystem], hear: Hear) -> type[SimulatedSystem]:
 
         def ready(self, limit: float) -> Endpoint:
             hear("system.ready")
-            return super().ready(limit)
+            endpoint: Endpoint = super().ready(limit)
+            return endpoint
 
         def data_files(self) -> list[Path]:
             hear("system.data_files")
-            return super().data_files()
+            files: list[Path] = super().data_files()
+            return files
 
         def asked(self) -> dict[str, Any]:
             return hear("system.asked") or {}
@@ -219,7 +221,8 @@ def _observer(name: str, hear: Hear) -> type[NullObserver]:
             hear(f"{name}.watch", pid, subject)
 
         def stop(self, limit: float) -> pl.DataFrame:
-            return hear(f"{name}.stop") or pl.DataFrame([[1, "local", name, "it", "n", 1.0]], SAMPLE_COLUMNS, orient="row")
+            sample = [1, "local", name, "it", "n", 1.0]
+            return hear(f"{name}.stop") or pl.DataFrame([sample], SAMPLE_COLUMNS, orient="row")
 
     return Tried
 

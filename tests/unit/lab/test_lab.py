@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-import os
 import sys
 from collections import Counter
 from collections.abc import Callable
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +20,17 @@ from dyno.model.run import Outcome, RunRecord, Step
 from dyno.model.study import Study
 from dyno.store import Results, StoreError, new_results
 from tests.making import make_study
-from tests.unit.lab.laboratory import LASTING, PLENTY, STEP_FAILS, FakeHost, Fault, Laboratory, giving, measured, raising
+from tests.unit.lab.laboratory import (
+    LASTING,
+    PLENTY,
+    STEP_FAILS,
+    FakeHost,
+    Fault,
+    Laboratory,
+    giving,
+    measured,
+    raising,
+)
 
 
 @pytest.fixture
@@ -46,7 +56,8 @@ def test_a_run_has_its_steps_in_order_and_their_times(lab: Laboratory) -> None:
     assert record.outcome is Outcome.OK
     assert (record.step, record.cause) == (None, None)
     assert steps(record) == [
-        "prepare", "restore", "start", "ready", "caches", "observe", "drive", "observe", "status", "check", "stop", "check",
+        "prepare", "restore", "start", "ready", "caches", "observe", "drive", "observe", "status", "check", "stop",
+        "check",
     ]  # fmt: skip
     assert all(each.seconds >= 0 for each in record.steps)
     assert record.ended_ns >= record.started_ns + sum(each.seconds for each in record.steps) * 1e9 * 0.99
@@ -59,8 +70,8 @@ def test_the_parts_are_operated_in_the_order_of_a_runs_life(lab: Laboratory) -> 
         "system.snapshot",
     ]  # fmt: skip
     running = [
-        "system.restore", "system.start", "system.ready", "system.data_files", "one.start", "two.start", "workload.drive",
-        "one.stop", "two.stop", "system.status", "system.asked", "system.stop", "system.check",
+        "system.restore", "system.start", "system.ready", "system.data_files", "one.start", "two.start",
+        "workload.drive", "one.stop", "two.stop", "system.status", "system.asked", "system.stop", "system.check",
     ]  # fmt: skip
     ending = ["system.destroy", "system.stop"]
     assert lab.calls == [*loading, *running, "system.data_key", *running, *ending]
@@ -146,7 +157,7 @@ def test_whatever_fails_the_system_is_stopped_and_so_is_every_observer_that_was_
     for name in ("one", "two"):
         heard = [call for call in lab.calls if call.startswith(f"{name}.")]
         assert heard[-1] == f"{name}.stop"
-        assert not any(pair == (f"{name}.start",) * 2 for pair in zip(heard, heard[1:], strict=False))
+        assert not any(pair == (f"{name}.start",) * 2 for pair in pairwise(heard))
 
 
 def test_an_invalid_run_names_its_step(lab: Laboratory) -> None:
@@ -245,7 +256,10 @@ def test_a_missing_response_makes_the_run_invalid_and_says_what_there_is(lab: La
 def test_a_driver_that_was_cut_short_makes_a_failed_run(lab: Laboratory) -> None:
     lab.faults["workload.drive"] = giving(measured(complete=False))
     record = lab.records(tried())[0]
-    assert (record.outcome, record.cause) == (Outcome.FAILED, "the driver was cut short by a signal that dyno did not send")
+    assert (record.outcome, record.cause) == (
+        Outcome.FAILED,
+        "the driver was cut short by a signal that dyno did not send",
+    )
 
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf")])
@@ -376,11 +390,21 @@ def test_an_interrupt_while_driving_makes_a_partial_run_and_resuming_goes_on_wit
     slots = Counter(record.slot for record in results.runs if record.outcome is Outcome.OK)
     assert len(slots) == 6
     assert set(slots.values()) == {1}, "nothing is counted twice"
-    assert [e["event"] for e in results.events() if e["event"] != "run"] == ["started", "interrupted", "resumed", "ended"]
+    told = [event["event"] for event in results.events() if event["event"] != "run"]
+    assert told == ["started", "interrupted", "resumed", "ended"]
 
 
 @pytest.mark.parametrize(
-    "part", ["system.prepare", "workload.load", "system.restore", "system.start", "one.start", "system.status", "system.check"]
+    "part",
+    [
+        "system.prepare",
+        "workload.load",
+        "system.restore",
+        "system.start",
+        "one.start",
+        "system.status",
+        "system.check",
+    ],
 )
 def test_an_interrupt_in_any_step_makes_a_partial_run_and_everything_is_stopped(part: str, lab: Laboratory) -> None:
     def ctrl_c(*_args: object) -> None:
@@ -425,7 +449,7 @@ def test_resuming_another_study_is_refused(lab: Laboratory) -> None:
     _, results = lab.run(study)
     lab.interrupt.requested = False
     (results.folder / "plan.json").write_text(study.model_copy(update={"order": "randomised"}).model_dump_json())
-    with pytest.raises(StoreError, match="cannot go on from these runs: run .* is not what the design asks for"):
+    with pytest.raises(StoreError, match=r"cannot go on from these runs: run .* is not what the design asks for"):
         lab.run(study, resume=results)
 
 
@@ -542,7 +566,7 @@ def test_the_commands_of_the_driver_and_its_time_are_kept(lab: Laboratory) -> No
 
 
 def test_an_interrupt_asks_the_driver_to_end_and_takes_what_it_measured(lab: Laboratory) -> None:
-    program = "import signal, sys, time; signal.signal(15, lambda *_: sys.exit(3)); print('{}', flush=True); time.sleep(1000)"
+    program = "import signal, sys, time; signal.signal(15, lambda *_: sys.exit(3)); time.sleep(1000)"
 
     def drive(runner: Any, _seed: int) -> Any:
         lab.interrupt.requested = True
@@ -590,7 +614,7 @@ def test_nothing_is_left_where_runs_cannot_be_committed(
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr("dyno.store.staging.write", full)
-    with pytest.raises(StoreError, match="cannot commit the run: .*No space left"):
+    with pytest.raises(StoreError, match=r"cannot commit the run: .*No space left"):
         lab.run(tried())
     assert_nothing_is_left(lab, state)
 
@@ -639,7 +663,9 @@ def test_a_system_that_cannot_be_provided_is_an_error_for_the_user(lab: Laborato
 
 
 def test_a_workload_that_cannot_drive_the_system_is_refused_with_what_it_can(lab: Laboratory) -> None:
-    with pytest.raises(UserError, match=r"workload.kind: ycsb cannot drive system simulated .*it can drive null, sqlite"):
+    with pytest.raises(
+        UserError, match=r"workload.kind: ycsb cannot drive system simulated .*it can drive null, sqlite"
+    ):
         lab.run(make_study(workload="ycsb", workload_options={"mix": "a", "operations": 1}))
 
 
@@ -657,5 +683,5 @@ def test_the_results_of_two_sessions_never_share_a_workspace(lab: Laboratory) ->
     lab.run(tried())
     lab.run(tried())
     assert lab.sessions == len(list((lab.root / "results" / "made").iterdir())) == 2
-    assert os.listdir(lab.root) == ["results"]
+    assert [path.name for path in lab.root.iterdir()] == ["results"]
     assert all(Results(folder).ended for folder in (lab.root / "results" / "made").iterdir())

@@ -35,21 +35,24 @@ fn core_workloads() -> Vec<(&'static str, Value)> {
     ]
 }
 
-/// Counts of the histogram log, by tag.
-fn logged_counts(ran: &Ran) -> BTreeMap<String, u64> {
+/// The histogram log, by tag.
+fn logged(ran: &Ran) -> BTreeMap<String, Histogram<u64>> {
     use base64_lite::decode;
     let log = ran.histogram_log();
-    let mut counts = BTreeMap::new();
+    let mut histograms = BTreeMap::new();
     for entry in IntervalLogIterator::new(&log) {
         if let LogEntry::Interval(interval) = entry.unwrap() {
             let bytes = decode(interval.encoded_histogram());
             let histogram: Histogram<u64> =
                 Deserializer::new().deserialize(&mut &bytes[..]).unwrap();
             let tag = interval.tag().unwrap().as_str().to_owned();
-            *counts.entry(tag).or_default() += histogram.len();
+            let sum: &mut Histogram<u64> = histograms
+                .entry(tag)
+                .or_insert_with(|| Histogram::new(3).unwrap());
+            sum.add(histogram).unwrap();
         }
     }
-    counts
+    histograms
 }
 
 /// Enough of base 64 to read a log: the histogram crate leaves it to its user.
@@ -87,7 +90,7 @@ fn assert_consistent(ran: &Ran, result: &Value, operations: u64) {
         .map(|figures| count_and_errors(figures).0)
         .sum();
     assert_eq!(by_kind, count);
-    let logged = logged_counts(ran);
+    let logged = logged(ran);
     let mut from_intervals: BTreeMap<String, u64> = BTreeMap::new();
     for line in ran.intervals() {
         assert!(line["start_ns"].as_u64() <= line["end_ns"].as_u64());
@@ -98,11 +101,20 @@ fn assert_consistent(ran: &Ran, result: &Value, operations: u64) {
     }
     for (name, figures) in kinds {
         let count = figures["count"].as_u64().unwrap();
+        let histogram = logged.get(name);
         assert_eq!(
-            logged.get(name).copied().unwrap_or(0),
+            histogram.map_or(0, Histogram::len),
             count,
             "{name} in the log"
         );
+        if let Some(histogram) = histogram {
+            let logged_us = histogram.max() as f64 / 1000.0;
+            let told_us = figures["latency_us"]["max"].as_f64().unwrap();
+            assert!(
+                (logged_us / told_us - 1.0).abs() < 1e-3,
+                "{name}: {logged_us}, {told_us}"
+            );
+        }
         assert_eq!(
             from_intervals.get(name).copied().unwrap_or(0),
             count,
@@ -476,6 +488,36 @@ fn ycsb_on_the_null_backend_costs_less_than_20_us_an_operation() {
         result["cpu"]["user_s"].as_f64().unwrap() + result["cpu"]["system_s"].as_f64().unwrap();
     // Generous: a debug build on a busy machine; a release build takes well below 1 us.
     assert!(cpu / 50_000.0 < 20e-6, "{cpu} s");
+}
+
+#[test]
+fn latencies_and_cpu_time_add_up_to_the_time_that_one_client_took() {
+    let folder = Folder::new();
+    drive(&folder, &load_job(&folder)).ok();
+    let scans =
+        json!({"operations": 20_000, "workload": {"proportions": {"read": null, "scan": 1.0}}});
+    let result = drive(&folder, &with(run_job(&folder), scans)).ok();
+    let elapsed = result["elapsed_s"].as_f64().unwrap();
+    let total = &result["total"];
+    let mean_us = total["latency_us"]["mean"].as_f64().unwrap();
+    let within = mean_us / 1e6 * total["count"].as_f64().unwrap();
+    // One client is within an operation most of the time, and never in two.
+    assert!(
+        (0.4 * elapsed..=1.001 * elapsed).contains(&within),
+        "{within} of {elapsed} s"
+    );
+    let wall = result["ended_ns"].as_f64().unwrap() - result["measured_from_ns"].as_f64().unwrap();
+    assert!(
+        (wall / 1e9 - elapsed).abs() < 1e-3,
+        "{wall} ns, {elapsed} s"
+    );
+    let user = result["cpu"]["user_s"].as_f64().unwrap();
+    let cpu = user + result["cpu"]["system_s"].as_f64().unwrap();
+    // It is computing all the time, though others may share the CPUs; the coordinator adds little.
+    assert!(
+        user > 0.0 && (0.2 * elapsed..1.3 * elapsed).contains(&cpu),
+        "{cpu} of {elapsed} s"
+    );
 }
 
 #[test]

@@ -75,6 +75,23 @@ fn a_row_of_another_length_is_counted_as_wrong() {
 }
 
 #[test]
+fn a_read_modify_write_reads_what_it_writes_over() {
+    let folder = loaded();
+    let database = rusqlite::Connection::open(folder.path("ycsb.db")).unwrap();
+    database
+        .execute("UPDATE usertable SET field1 = 'short'", [])
+        .unwrap();
+    drop(database);
+    let proportions = json!({"read": null, "read_modify_write": 1.0});
+    let job = with(
+        run_job(&folder),
+        json!({"workload": {"proportions": proportions}}),
+    );
+    let errors = drive(&folder, &job).ok()["total"]["errors"].clone();
+    assert_eq!(errors, json!({"wrong_value": 400}));
+}
+
+#[test]
 fn keys_that_an_earlier_run_inserted_are_counted_as_duplicates() {
     let folder = loaded();
     let job = with(
@@ -249,6 +266,36 @@ fn a_full_disk_ends_loading_as_failed() {
             result["error"]
         );
         assert_eq!(result["total"]["errors"], json!({"disk_full": 1}));
+    }
+}
+
+#[test]
+fn a_disk_that_fills_up_ends_a_run_at_the_first_operation_that_meets_it() {
+    let folder = loaded();
+    fs::create_dir(folder.path("small")).unwrap();
+    let job = with(
+        run_job(&folder),
+        json!({
+            "operations": 1_000_000,
+            "workload": {"proportions": {"read": 0.5, "insert": 0.5}},
+            "backend": {"path": folder.text("small/ycsb.db")},
+        }),
+    );
+    let (small, loaded) = (folder.text("small"), folder.text("ycsb.db"));
+    let mount = format!("mount -t tmpfs -o size=1m none {small} && cp {loaded} {small}");
+    if let Some(ran) = drive_in_mounts(&folder, &job, &mount) {
+        let result = ran.failure();
+        assert_eq!(
+            result["error"]["kind"],
+            json!("disk_full"),
+            "{}",
+            result["error"]
+        );
+        assert_eq!(result["total"]["errors"], json!({"disk_full": 1}));
+        assert!(
+            result["total"]["count"].as_u64() > Some(100),
+            "what was done before is kept"
+        );
     }
 }
 

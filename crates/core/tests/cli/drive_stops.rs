@@ -167,3 +167,15 @@ fn many_clients_each_have_a_connection() {
     let result = drive(&folder, &with(run_job(&folder), job)).ok();
     assert_eq!(result["total"]["count"], json!(6000));
 }
+
+#[test]
+fn a_run_that_is_killed_leaves_no_result_not_even_an_earlier_one() {
+    let folder = Folder::new();
+    drive(&folder, &load_job(&folder)).ok();
+    assert!(folder.path("out/result.json").exists());
+    let mut child = start(&folder, &endless(&folder), &[]);
+    std::thread::sleep(Duration::from_millis(500));
+    send(&child, Signal::SIGKILL);
+    child.wait().unwrap();
+    assert!(!folder.path("out/result.json").exists());
+}
