@@ -243,8 +243,8 @@ struct Disk {
     before: Option<(Instant, DiskCounters)>,
 }
 
-fn is_whole_disk(name: &str) -> bool {
-    let blocks = Path::new("/sys/block");
+/// Whether a device has a folder of its own in `blocks`, which partitions do not.
+fn is_whole_disk(blocks: &Path, name: &str) -> bool {
     // The kernel writes a slash in a device's name as an exclamation mark there.
     !blocks.exists() || blocks.join(name.replace('/', "!")).exists()
 }
@@ -317,7 +317,7 @@ impl Machine {
         for (name, counters) in text.lines().filter_map(DiskCounters::parse) {
             if !self.disks.contains_key(name) {
                 let disk = Disk {
-                    whole: is_whole_disk(name),
+                    whole: is_whole_disk(Path::new("/sys/block"), name),
                     before: None,
                 };
                 self.disks.insert(name.to_owned(), disk);
@@ -431,6 +431,18 @@ mod tests {
         let (_, disk) = DiskCounters::parse("8 0 sda 1 0 8 1 2 0 16 1 0 1 1").unwrap();
         assert_eq!((disk.reads, disk.writes, disk.flushes), (1, 2, None));
         assert!(DiskCounters::parse("8 0 sda 1 0").is_none());
+    }
+
+    #[test]
+    fn partitions_are_no_disks_of_their_own() {
+        let blocks = std::env::temp_dir().join(format!("dyno-blocks-{}", std::process::id()));
+        std::fs::create_dir_all(blocks.join("sda")).unwrap();
+        std::fs::create_dir_all(blocks.join("cciss!c0d0")).unwrap();
+        let whole = ["sda", "sda1", "cciss/c0d0"].map(|name| is_whole_disk(&blocks, name));
+        std::fs::remove_dir_all(&blocks).unwrap();
+        assert_eq!(whole, [true, false, true]);
+        // Without such folders all that is known is shown.
+        assert!(is_whole_disk(&blocks, "sda1"));
     }
 
     #[test]

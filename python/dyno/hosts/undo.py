@@ -189,12 +189,16 @@ def _remaining(path: Path) -> list[Change]:
             entry = json.loads(line)
         except ValueError:
             continue  # torn: the change was not made
-        if entry["kind"] == "undone":
-            done = Change(**entry["what"])
-            if done in changes:
-                changes.remove(done)
-        else:
-            changes.append(Change(**entry))
+        try:
+            change = Change(**entry)
+            undone = Change(**change.what) if change.kind == "undone" else None
+        except TypeError:
+            changes.append(Change("unreadable", {"line": line}))  # of another dyno: kept, and told
+            continue
+        if undone is None:
+            changes.append(change)
+        elif undone in changes:
+            changes.remove(undone)
     return changes
 
 

@@ -6,6 +6,7 @@ import errno
 import fcntl
 import json
 import os
+import secrets
 import shutil
 import signal
 import subprocess
@@ -185,6 +186,15 @@ def test_a_known_kind_with_another_dynos_keys_stays_in_the_journal(state: Path, 
     assert tmp_path.is_dir()
 
 
+@pytest.mark.parametrize("line", ['{"x": 1}', "12", "[]", '{"kind": "undone", "what": {"x": 1}}', '{"kind": "tell"}'])
+def test_a_line_that_another_dyno_wrote_otherwise_stays_in_the_journal(state: Path, told: list[str], line: str) -> None:
+    path = abandoned(state, tell("ours"), torn=line + "\n")
+    (cleaned,) = undo.clean()
+    assert told == ["ours"]
+    assert line in cleaned.stuck[0]
+    assert path.exists()
+
+
 def test_a_stuck_change_at_the_end_is_an_error_and_the_journal_stays(state: Path) -> None:
     journal = UndoJournal()
     journal.will(Change("from-the-future", {}))
@@ -214,8 +224,9 @@ def test_a_process_that_may_not_be_ended_stays_in_the_journal(
     def refuse(_pid: int, _signal: int) -> None:
         raise PermissionError(errno.EPERM, "Operation not permitted")
 
-    pid = sleeper("0123")
-    path = abandoned(state, Change("processes", {"token": "0123"}))
+    token = secrets.token_hex(8)  # of this test alone: the suite may run twice at the same time
+    pid = sleeper(token)
+    path = abandoned(state, Change("processes", {"token": token}))
     with monkeypatch.context() as context:
         context.setattr(os, "kill", refuse)
         assert f"process {pid} may not be ended" in undo.clean()[0].stuck[0]
@@ -437,8 +448,9 @@ def test_a_daemon_that_writes_into_the_folder_without_end_is_ended_before_the_fo
 
 
 def test_processes_of_another_session_are_not_ended(state: Path, sleeper: Callable[..., int]) -> None:
-    ours, theirs = sleeper("aaaa"), sleeper("aaaab")
-    abandoned(state, Change("processes", {"token": "aaaa"}))
+    token = secrets.token_hex(8)
+    ours, theirs = sleeper(token), sleeper(f"{token}b")
+    abandoned(state, Change("processes", {"token": token}))
     undo.clean()
     assert not is_alive(ours)
     assert is_alive(theirs)
@@ -452,7 +464,10 @@ def test_a_session_does_not_end_itself_though_it_may_carry_its_own_token(
         f"undo._end_processes(os.environ[{TOKEN_VARIABLE!r}]); print('still here')"
     )
     done = subprocess.run(
-        [sys.executable, "-c", program], env={**os.environ, TOKEN_VARIABLE: "ffff"}, capture_output=True, check=True
+        [sys.executable, "-c", program],
+        env={**os.environ, TOKEN_VARIABLE: secrets.token_hex(8)},
+        capture_output=True,
+        check=True,
     )
     assert done.stdout == b"still here\n"
 

@@ -319,9 +319,10 @@ fn a_process_that_writes_is_seen_to_write_and_one_removed_is_seen_no_longer() {
     let io = fs::read_to_string(format!("/proc/{}/io", writer.id())).unwrap();
     tell(&mut watcher, &json!({"remove": {"pid": writer.id()}}));
     std::thread::sleep(Duration::from_millis(300));
+    // It lives on, so that only the removal can have ended its samples.
+    end(watcher);
     drop(writer.stdin.take());
     writer.wait().unwrap();
-    end(watcher);
     let rows = read_rows(&folder);
     let written = io
         .lines()
@@ -449,4 +450,52 @@ fn a_file_that_cannot_be_written_is_one_line_and_status_1() {
     let said = String::from_utf8(output.stderr).unwrap();
     assert!(said.contains("writing /dev/full"), "{said}");
     assert_eq!(said.lines().count(), 1);
+}
+
+#[test]
+fn a_last_sample_is_taken_when_it_is_told_to_stop() {
+    let folder = Folder::new();
+    let child = start(&folder, &json!({"format": 1, "hz": 1}), &[]);
+    std::thread::sleep(Duration::from_millis(400));
+    end(child);
+    let rows = read_rows(&folder);
+    assert_eq!(ticks(&rows).len(), 2, "the base and the last one");
+    assert!(rows.iter().any(|row| row.metric == "cpu.idle"));
+}
+
+/// The total in us at the end of the first line, which is that of `some`.
+fn pressure_total(resource: &str) -> Option<f64> {
+    let text = fs::read_to_string(format!("/proc/pressure/{resource}")).ok()?;
+    text.lines().next()?.rsplit_once("total=")?.1.parse().ok()
+}
+
+#[test]
+fn pressure_is_that_of_its_own_resource() {
+    if pressure_total("cpu").is_none() {
+        eprintln!("skipped: this kernel does not tell pressure");
+        return;
+    }
+    let folder = Folder::new();
+    let outer = pressure_total("cpu").unwrap();
+    let child = start(&folder, &job(true), &[]);
+    let inner = pressure_total("cpu").unwrap();
+    // More to do than there are CPUs.
+    let busy = std::thread::available_parallelism().unwrap().get() + 2;
+    let until = Instant::now() + Duration::from_millis(600);
+    std::thread::scope(|scope| {
+        for _ in 0..busy {
+            scope.spawn(|| while Instant::now() < until {});
+        }
+    });
+    let inner_end = pressure_total("cpu").unwrap();
+    end(child);
+    let outer_end = pressure_total("cpu").unwrap();
+    // Percent of a second to microseconds.
+    let seen = total(&read_rows(&folder), "machine", "psi.cpu.some") * 1e4;
+    let (least, most) = (inner_end - inner, outer_end - outer);
+    assert!(least > 100_000.0, "{least} us of pressure");
+    assert!(
+        seen > 0.8 * least && seen < 1.2 * most + 10_000.0,
+        "{seen}: {least} to {most}"
+    );
 }
