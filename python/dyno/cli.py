@@ -22,8 +22,8 @@ from dyno.hosts import LocalHost, UndoJournal, undo
 from dyno.hosts.doctor import examine
 from dyno.hosts.environment import capture, differences
 from dyno.hosts.local import core_binary
-from dyno.lab import Interrupt, Lab, Rooms
-from dyno.model.base import UserError
+from dyno.lab import Interrupt, Lab, Rooms, refuse_full_disk
+from dyno.model.base import RunError, UserError
 from dyno.model.findings import Findings
 from dyno.model.run import Outcome, RunRecord
 from dyno.model.study import Study
@@ -52,10 +52,16 @@ def _answers_for_errors(command: Callable[P, int]) -> Callable[P, None]:
     @wraps(command)
     def wrapped(*args: P.args, **kwargs: P.kwargs) -> None:
         try:
+            # Whatever command comes next, what a killed session left is undone first; `clean` itself says more.
+            if command.__name__ != "clean":
+                _undo_leftovers()
             status = command(*args, **kwargs)
         except UserError as error:
             click.echo(f"dyno: {error}", err=True)
             status = BAD_INPUT
+        except (undo.UndoError, RunError) as error:
+            click.echo(f"dyno: {error}", err=True)
+            status = NOT_OK
         except BrokenPipeError:
             # Whoever read our output has had enough, as `head` does.
             sys.stdout = None  # nothing more is to be flushed into it
@@ -77,12 +83,8 @@ def _study_options(command: Callable[P, Any]) -> Callable[P, Any]:
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="dyno")
-@click.pass_context
-def main(context: click.Context) -> None:
+def main() -> None:
     """A dynamometer for data stores: which is faster, by how much, how sure, and why."""
-    # Whatever command comes next, what a killed session left is undone first; `clean` itself says more.
-    if context.invoked_subcommand != "clean":
-        _undo_leftovers()
 
 
 @main.command()
@@ -168,34 +170,43 @@ def run(file: Path, scale: str, overrides: tuple[str, ...], results: Path, work:
 
 
 def _run(rooms: Rooms, study: Study, file: Path, core: str, root: Path, work: Path | None, resume: bool) -> int:
-
-    with Interrupt() as interrupt, UndoJournal() as journal:
+    with Interrupt() as interrupt, _journal() as journal:
+        host = LocalHost(journal)
+        for folder in (root, work or root):
+            _make_folder(folder)
+            refuse_full_disk(study, host, folder)
         results = _resumed(root, study, core) if resume else _begun(root, study, file, core)
         click.echo(f"results: {results.folder}", err=True)
         results.lock()
+        shown = listener(study)
         try:
             workspace = (work or results.folder).absolute() / f".dyno-{journal.token}"
-            lab = Lab(
-                results,
-                LocalHost(journal),
-                rooms,
-                core=core,
-                workspace=workspace,
-                interrupt=interrupt,
-                listener=listener(study),
-            )
+            lab = Lab(results, host, rooms, core=core, workspace=workspace, interrupt=interrupt, listener=shown)
             ending = lab.run()
         finally:
+            shown.close()
             results.unlock()
     return _conclude(results.folder, interrupted=ending.interrupted, completed=ending.completed)
 
 
-def _begun(root: Path, study: Study, file: Path, core: str) -> Results:
-
+def _journal() -> UndoJournal:
     try:
-        root.mkdir(parents=True, exist_ok=True)
+        return UndoJournal()
     except OSError as error:
-        raise UserError(f"--results {root}: {error.strerror or error}") from error
+        raise UserError(
+            f"cannot write the undo journal in {undo.state_folder()}: {error.strerror or error}; "
+            "set DYNO_STATE to a folder that you may write"
+        ) from error
+
+
+def _make_folder(folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UserError(f"cannot make the folder {folder}: {error.strerror or error}") from error
+
+
+def _begun(root: Path, study: Study, file: Path, core: str) -> Results:
     return new_results(root, study, file.read_bytes(), capture(core, {"results": root}))
 
 

@@ -68,6 +68,7 @@ class LiveProgress(Listener):
         self._state = State(block=0, left_in_block=len(study.cells), runs=0, reached=None)
         self._left: float | None = None
         self._now = "preparing"
+        self._pace = ""
         self._cell: int | None = None
         self._begun = time.monotonic()
         self._live = Live(get_renderable=self._render, console=console, refresh_per_second=4, transient=True)
@@ -78,10 +79,11 @@ class LiveProgress(Listener):
             self._live.start()
         self._cell = cell.index
         self._now = f"run {run}: {cell.name}" + (f", attempt {slot.attempt + 1}" if slot.attempt else "")
+        self._pace = ""
 
     def driving(self, throughput: float, phase: str) -> None:
         """Show the driver's latest interval."""
-        self._now = f"{self._now.split(' - ')[0]} - {phase} at {format_quantity(throughput)} ops/s"
+        self._pace = f", {phase} at {format_quantity(throughput)} ops/s"
 
     def run_ended(self, record: RunRecord, state: State, seconds_left: float | None) -> None:
         """Take it into the table; one that went wrong also stays above it."""
@@ -96,8 +98,12 @@ class LiveProgress(Listener):
 
     def ended(self, reason: str) -> None:
         """Close the live table."""
-        self._live.stop()
+        self.close()
         self._live.console.print(Text(f"ended: {reason}", style="dim"))
+
+    def close(self) -> None:
+        """Give the terminal back, cursor and all."""
+        self._live.stop()
 
     def _render(self) -> RenderableType:
         rule = self._study.replicates

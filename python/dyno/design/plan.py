@@ -124,7 +124,7 @@ class Design:
         reached = self._reached()
         narrow = reached is not None and reached <= rule.precision
         lost = sum(self._given_up(index) for index in self._cells)
-        precise = narrow and not lost
+        precise = narrow and not lost and blocks >= rule.min
         if blocks >= rule.min and narrow:
             without = f", save {lost} cells that failed" if lost else ""
             return Stop(

@@ -254,6 +254,7 @@ class Execution:
             versions={**self.versions, **(measured.versions if measured else {})},
             driver=measured.job if measured else {},
             loop=measured.loop if measured else None,
+            ended_by=measured.ended_by if measured else None,
         )
 
 

@@ -62,9 +62,7 @@ class Lab:
         self._workspace = host.temporary_folder(workspace)
         # Beside the runs, so that a commit is a rename within one file system wherever the data are.
         self._staging = host.temporary_folder(results.folder / f"{workspace.name}-staging")
-        keep = max(cell.host.require.free_disk for cell in self._study.cells)
-        self._guard = DiskGuard(host, self._workspace, keep)
-        self._keep = keep
+        self._guard = DiskGuard(host, self._workspace, _kept_free(self._study))
         (self._workspace / "sets").mkdir()
         self._data_sets = DataSets(
             host, self._workspace / "sets", limits=self._study.limits, guard=self._guard, seed=self._study.seed
@@ -77,7 +75,8 @@ class Lab:
 
         Raises UserError where the study cannot begin, StoreError where results cannot be written.
         """
-        self._require()
+        refuse_full_disk(self._study, self._host, self._workspace)
+        self._rooms.refuse_mismatches(self._study)
         design = Design(self._study)
         number = self._take_up(design)
         try:
@@ -104,15 +103,6 @@ class Lab:
                 self._results.event("stopped", reason=reason)
                 self._listener.ended(reason)
                 return Ending(reason)
-
-    def _require(self) -> None:
-        free = self._host.free_disk(self._workspace)
-        if free < self._keep:
-            raise UserError(
-                f"host.require.free_disk: {format_size(self._keep)} are to stay free, "
-                f"and the file system of {self._workspace.parent} has {format_size(free)}"
-            )
-        self._rooms.refuse_mismatches(self._study)
 
     def _take_up(self, design: Design) -> int:
         number = 0
@@ -226,3 +216,17 @@ class Lab:
         self._results.event("interrupted")
         self._listener.ended(reason)
         return Ending(reason, interrupted=True)
+
+
+def refuse_full_disk(study: Study, host: LocalHost, folder: Path) -> None:
+    """Raise UserError where the file system of `folder`, which exists, has less room than the study keeps free."""
+    free, keep = host.free_disk(folder), _kept_free(study)
+    if free < keep:
+        raise UserError(
+            f"host.require.free_disk: {format_size(keep)} are to stay free, "
+            f"and the file system of {folder} has {format_size(free)}"
+        )
+
+
+def _kept_free(study: Study) -> int:
+    return max(cell.host.require.free_disk for cell in study.cells)

@@ -21,3 +21,6 @@ class Listener:
 
     def ended(self, reason: str) -> None:
         """The study is over, or was stopped."""
+
+    def close(self) -> None:
+        """Nothing more will come, whatever ended it. May come without `ended`, after an error."""

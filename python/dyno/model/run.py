@@ -77,3 +77,6 @@ class RunRecord(Frozen):
     versions: dict[str, str] = {}
     driver: Annotated[dict[str, Any], Field(description="the job that the driver was given")] = {}
     loop: str | None = None
+    ended_by: Annotated[
+        str | None, Field(description="what ended the driving: operations, duration, signal or error")
+    ] = None

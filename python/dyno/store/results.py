@@ -253,7 +253,7 @@ def list_results(root: Path, study: str) -> list[Results]:
 
 
 def _exclusive(parent: Path, stamp: str) -> Path:
-    for suffix in ("", *(f"-{number}" for number in range(2, 1000))):
+    for suffix in ("", *(f"-{number:03d}" for number in range(2, 1000))):
         folder = parent / f"{stamp}{suffix}"
         try:
             folder.mkdir()

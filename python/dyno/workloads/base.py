@@ -57,6 +57,7 @@ class Measured:
     status: dict[str, float] = field(default_factory=dict)
     versions: dict[str, str] = field(default_factory=dict)
     loop: str | None = None
+    ended_by: str | None = None
     job: dict[str, Any] = field(default_factory=dict)
     intervals: pl.DataFrame | None = None
     histogram_log: Path | None = None

@@ -83,6 +83,7 @@ def _measured(result: dict[str, Any], job: dict[str, Any], out: Path) -> Measure
         status={f"{result['backend']['kind']}.{name}": value for name, value in result["backend"]["status"].items()},
         versions=result["versions"],
         loop=result["loop"],
+        ended_by=result["ended_by"],
         job=job,
         intervals=_intervals(intervals) if intervals.exists() else None,
         histogram_log=log if log.exists() else None,
