@@ -18,7 +18,7 @@ test: setup lint types test-rust test-python ## set everything up and pass all c
 setup: $(STAMP) ## a virtual environment with dyno, dyno-core and everything that tests need
 
 # Whatever the installed package is made of; a change to any of it installs anew.
-SOURCES := $(shell find python crates packaging schema -type f -not -name '*.pyc') Cargo.toml Cargo.lock pyproject.toml
+SOURCES := $(shell find python crates -type f -not -name '*.pyc') Cargo.toml Cargo.lock pyproject.toml MANIFEST.in
 
 $(STAMP): requirements-dev.lock $(SOURCES)
 	@command -v cargo >/dev/null || { echo "make: cargo is missing: install Rust (rustup.rs, or Debian's rustup)" >&2; exit 2; }
@@ -26,7 +26,7 @@ $(STAMP): requirements-dev.lock $(SOURCES)
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "make: Python 3.11 or newer is needed: make PYTHON=python3.11 $(MAKECMDGOALS)" >&2; exit 2; }
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV) || { echo "make: no virtual environments: apt-get install python3-venv" >&2; exit 2; }
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-dev.lock
-	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --force-reinstall .
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --force-reinstall .
 	@touch $(STAMP)
 
 format: setup ## put every source file into its form
@@ -61,4 +61,4 @@ lock: ## pin anew what is installed (needs uv; records hashes and no addresses)
 	$(BIN)/uv pip compile pyproject.toml --group dev --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-annotate -o requirements-dev.lock
 
 clean: ## remove what was built; results stay
-	rm -rf $(VENV) target dist
+	rm -rf $(VENV) target dist build python/*.egg-info

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 import sysconfig
@@ -18,8 +19,12 @@ ROOT = Path(__file__).parents[2]
 @pytest.fixture(scope="module")
 def sdist(tmp_path_factory: pytest.TempPathFactory) -> Path:
     out = tmp_path_factory.mktemp("sdist")
-    maturin = str(Path(sysconfig.get_path("scripts"), "maturin"))
-    subprocess.run([maturin, "sdist", "--quiet", "--out", str(out)], cwd=ROOT, check=True)
+    # From a copy: building leaves an egg-info folder beside the sources.
+    copy = out / "checkout"
+    ignored = shutil.ignore_patterns("target", "results", "build", "*.egg-info", ".*")
+    shutil.copytree(ROOT, copy, ignore=ignored)
+    argv = [sys.executable, "-m", "build", "--sdist", "--no-isolation", "--outdir", str(out), str(copy)]
+    subprocess.run(argv, check=True, capture_output=True)
     return next(out.glob("*.tar.gz"))
 
 
@@ -28,12 +33,7 @@ def wheel(sdist: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Built from the sdist, so that what the sdist lacks is missed here."""
     out = tmp_path_factory.mktemp("wheel")
     # The crates are compiled already where this checkout was installed; only the package around them is new.
-    scripts = sysconfig.get_path("scripts")
-    environment = {
-        **os.environ,
-        "CARGO_TARGET_DIR": str(ROOT / "target"),
-        "PATH": f"{scripts}:{os.environ['PATH']}",  # without isolation, the build looks for maturin there
-    }
+    environment = {**os.environ, "CARGO_TARGET_DIR": str(ROOT / "target")}
     subprocess.run(
         [
             sys.executable,
