@@ -21,13 +21,14 @@ class PlainRunner:
     def __init__(self, host: LocalHost, core: str, folder: Path) -> None:
         self.core = core
         self.folder = folder
+        self.logs = folder.parent / "logs"
         self._host = host
         self.complaint = ""
         self.commands: list[tuple[str, ...]] = []
 
     def execute(self, argv: Sequence[str]) -> int:
         self.commands.append(tuple(argv))
-        process = self._host.start(argv, log=self.folder.parent / "logs" / self.folder.name, lines=True)
+        process = self._host.start(argv, log=self.logs / self.folder.name, lines=True)
         deadline = time.monotonic() + LIMIT_S
         while (status := process.wait(0)) is None:
             process.lines(0.1)

@@ -161,7 +161,7 @@ class Saying(PlainRunner):
     def __init__(self, folder: Path, files: dict[str, str], status: int = 0) -> None:
         self.core = "dyno-core"
         self.complaint = "disk quota exceeded"
-        self.folder = folder
+        self.folder = self.logs = folder
         self._files = files
         self._status = status
 

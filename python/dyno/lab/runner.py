@@ -39,7 +39,7 @@ class WatchedRunner:
         self.seconds = 0.0
         self.complaint = ""
         self._host = host
-        self._logs = logs
+        self.logs = logs
         self._limit = limit
         self._guard = guard
         self._interrupt = interrupt
@@ -50,7 +50,7 @@ class WatchedRunner:
         """The driver's exit status. Raises RunError past the limit and DiskFull; it is then ended."""
         self.commands.append(tuple(argv))
         begun = time.monotonic()
-        process = self._host.start(argv, log=self._logs / "driver", lines=True)
+        process = self._host.start(argv, log=self.logs / "driver", lines=True)
         try:
             self._on_started(process.pid)
             while (status := process.wait(0)) is None:

@@ -36,6 +36,9 @@ class Runner(Protocol):
 
     core: str
     folder: Path
+    """Scratch, which goes after the run."""
+    logs: Path
+    """What is kept of the run beside its figures."""
     complaint: str
     """The last line that the last driver wrote to its standard error; empty where there was none."""
 

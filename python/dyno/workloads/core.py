@@ -39,7 +39,9 @@ def drive(runner: Runner, job: dict[str, Any], *, max_errors: float) -> Measured
     Raises RunError where the driver failed, InvalidRun where more operations failed than allowed.
     """
     runner.folder.mkdir(parents=True, exist_ok=True)
-    path = runner.folder / "job.json"
+    runner.logs.mkdir(parents=True, exist_ok=True)
+    # Kept, so that a run that failed can be tried again by hand with what it was given.
+    path = runner.logs / f"job-{job['phase']}.json"
     path.write_text(json.dumps(job, indent=1) + "\n")
     out = runner.folder / "driver"
     status = runner.execute(
