@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import tempfile
 import time
 from collections.abc import Callable, Mapping
 from itertools import product
+from pathlib import Path
 from typing import Any
 
 from dyno.model.run import Outcome, RunRecord, Slot, Step
@@ -105,6 +107,13 @@ def make_record(
         cause=None if outcome is Outcome.OK else "as the test wanted it",
         started_ns=run * 100 * SECOND,
         ended_ns=run * 100 * SECOND + round(seconds * SECOND),
+        seconds=seconds,
         responses={} if value is None else {response: value},
         **rest,
     )
+
+
+def scratch_in(root: Path) -> Path:
+    """An empty folder under `root`, for `new_results` to make a results folder of."""
+    root.mkdir(parents=True, exist_ok=True)
+    return Path(tempfile.mkdtemp(prefix=".new-", dir=root))

@@ -33,7 +33,7 @@ from dyno.report import to_csv, to_json
 from dyno.report import write as write_report
 from dyno.report.terminal import show as show_findings
 from dyno.report.terminal import show_folders
-from dyno.store import Results, list_results, new_results
+from dyno.store import Results, StoreFull, list_results, new_results
 from dyno.study import check as check_study
 from dyno.study import json_schema, load
 
@@ -56,6 +56,9 @@ def _answers_for_errors(command: Callable[P, int]) -> Callable[P, None]:
             if command.__name__ != "clean":
                 _undo_leftovers()
             status = command(*args, **kwargs)
+        except StoreFull as error:
+            click.echo(f"dyno: {error}; free some, and go on with `--resume`", err=True)
+            status = NOT_OK
         except UserError as error:
             click.echo(f"dyno: {error}", err=True)
             status = BAD_INPUT
@@ -66,6 +69,11 @@ def _answers_for_errors(command: Callable[P, int]) -> Callable[P, None]:
             # Whoever read our output has had enough, as `head` does.
             sys.stdout = None  # nothing more is to be flushed into it
             status = DONE
+        except OSError as error:
+            # Standard output on a full device, a report folder that cannot be written.
+            click.echo(f"dyno: {error.filename or 'output'}: {error.strerror or error}", err=True)
+            sys.stdout = None
+            status = BAD_INPUT
         except KeyboardInterrupt:
             click.echo("dyno: interrupted", err=True)
             status = INTERRUPTED
@@ -175,7 +183,16 @@ def _run(rooms: Rooms, study: Study, file: Path, core: str, root: Path, work: Pa
         for folder in (root, work or root):
             _make_folder(folder)
             refuse_full_disk(study, host, folder)
-        results = _resumed(root, study, core) if resume else _begun(root, study, file, core)
+        if undo.living() > 1:
+            click.echo("dyno: another dyno runs on this machine: each will disturb the other's figures", err=True)
+        environment = capture(core, {"results": root, "data": work or root})
+        if resume:
+            results = _resumed(root, study, environment)
+            if results.ended is not None:
+                return _conclude(results.folder, interrupted=False, completed=True)
+        else:
+            scratch = host.temporary_folder(root / f".dyno-{journal.token}-new")
+            results = new_results(root, study, file.read_bytes(), environment, scratch)
         click.echo(f"results: {results.folder}", err=True)
         results.lock()
         shown = listener(study)
@@ -206,11 +223,7 @@ def _make_folder(folder: Path) -> None:
         raise UserError(f"cannot make the folder {folder}: {error.strerror or error}") from error
 
 
-def _begun(root: Path, study: Study, file: Path, core: str) -> Results:
-    return new_results(root, study, file.read_bytes(), capture(core, {"results": root}))
-
-
-def _resumed(root: Path, study: Study, core: str) -> Results:
+def _resumed(root: Path, study: Study, environment: dict[str, Any]) -> Results:
 
     there = list_results(root, study.study)
     if not there:
@@ -220,9 +233,10 @@ def _resumed(root: Path, study: Study, core: str) -> Results:
         raise UserError(
             f"cannot resume {latest.folder}: it was begun with another study file, scale or --set; run without --resume"
         )
-    if latest.ended is not None:
+    # A study whose report was cut off has that still to come.
+    if latest.ended is not None and (latest.folder / "report.html").exists():
         raise UserError(f"nothing to resume: {latest.folder} is done ({latest.ended})")
-    changed = differences(latest.environment, capture(core, {"results": root}))
+    changed = differences(latest.environment, environment)
     if changed:
         raise UserError(f"cannot resume {latest.folder}: the machine is not as it was: {'; '.join(changed)}")
     return latest
@@ -246,7 +260,7 @@ def _what_is_wrong(study: Study, runs: Sequence[RunRecord], findings: Findings) 
     """The cells that missed a block altogether, and where the study is strict those that missed their precision."""
     done: dict[tuple[int, int], bool] = {}
     for each in runs:
-        if each.outcome is not Outcome.PARTIAL:
+        if each.outcome is not Outcome.PARTIAL and not each.halted:
             slot = (each.slot.cell, each.slot.block)
             done[slot] = done.get(slot, False) or each.outcome is Outcome.OK
     lost = Counter(cell for (cell, _), ok in done.items() if not ok)
@@ -292,7 +306,10 @@ def report(folder: Path, out: Path | None) -> int:
     """Write a results folder's report: one HTML page, and each figure as SVG, PNG and CSV."""
     results = Results(folder)
     findings = analyse(results.study, results.runs, ended=results.ended)
-    click.echo(write_report(results, findings, out or folder))
+    try:
+        click.echo(write_report(results, findings, out or folder))
+    except OSError as error:
+        raise UserError(f"cannot write the report: {error}; choose another place with --out") from error
     return DONE
 
 
@@ -341,6 +358,8 @@ def clean() -> int:
 
 def _undo_leftovers() -> None:
     for each in undo.clean():
+        if each.undone:
+            click.echo(f"dyno: undid what an ended session left: {'; '.join(each.undone)}", err=True)
         for change in each.stuck:
             click.echo(f"dyno: an ended session left what cannot be undone: {change}; see `dyno clean`", err=True)
 

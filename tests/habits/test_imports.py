@@ -39,6 +39,7 @@ ARROWS: dict[str, dict[str, str]] = {
         "__init__": "a page says which dyno wrote it",
     },
     "progress": {"model": "shows runs", "design": "shows the state of a study", "lab": "listens to it"},
+    "__main__": {"cli": "starts it"},
     "cli": {
         "model": "errors and outcomes",
         "study": "reads the study file",
@@ -117,7 +118,7 @@ def test_the_arrows_go_one_way_only() -> None:
 # Found by the registry and imported by nobody: one module a kind. The entry point is the user's to import.
 FOUND = {"systems", "workloads", "observers"}
 ENTRY_POINTS = {
-    "dyno.cli",
+    "dyno.__main__",
     "dyno.study.reference",  # writes the tables of the reference page, which a test holds against the program
 }
 

@@ -78,6 +78,14 @@ pub enum Until {
 }
 
 impl Until {
+    /// When a measured part's time is over.
+    const fn window_ns(self) -> u64 {
+        match self {
+            Self::Both(..) => u64::MAX,
+            Self::Either(_, end) => end,
+        }
+    }
+
     #[inline]
     const fn reached(self, operations: u64, elapsed_ns: u64) -> Option<Cause> {
         match self {
@@ -159,6 +167,11 @@ impl Client<'_> {
                 let next = end_ns / self.interval_ns;
                 self.hand_over(interval, next, &mut recording);
                 (interval, interval_end_ns) = (next, (next + 1) * self.interval_ns);
+            }
+            if end_ns > until.window_ns()
+                && let Ok(count) = answer
+            {
+                recording.late(index, count);
             }
             match answer {
                 Ok(1) => {

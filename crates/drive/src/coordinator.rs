@@ -452,8 +452,6 @@ impl<'a> Collector<'a> {
             self.part.end_ns
         };
         self.times.ended_ns = self.times.measured_from_ns + end_ns;
-        self.times.elapsed_s = Duration::from_nanos(end_ns).as_secs_f64();
-        let elapsed_s = self.times.elapsed_s;
         let ended_by = if self.ends.failure.is_some() {
             EndedBy::Error
         } else if self.ends.halted {
@@ -463,6 +461,13 @@ impl<'a> Collector<'a> {
         } else {
             EndedBy::Operations
         };
+        let timed_out = ended_by == EndedBy::Duration;
+        self.times.elapsed_s = match self.job.duration {
+            Some(duration) if timed_out => duration,
+            _ => Duration::from_nanos(end_ns),
+        }
+        .as_secs_f64();
+        let elapsed_s = self.times.elapsed_s;
         let measured = &self.part.timeline.total;
         let result = DriveResult::new(
             ended_by,
@@ -475,9 +480,9 @@ impl<'a> Collector<'a> {
                     .operations
                     .iter()
                     .zip(&measured.series)
-                    .map(|(name, series)| (*name, Figures::new(series, elapsed_s)))
+                    .map(|(name, series)| (*name, Figures::new(series, elapsed_s, timed_out)))
                     .collect(),
-                total: Figures::new(&measured.total(), elapsed_s),
+                total: Figures::new(&measured.total(), elapsed_s, timed_out),
                 cpu: self.cpu,
             },
             backend,

@@ -13,6 +13,9 @@ const DIGITS: u8 = 3;
 pub struct Series {
     /// Latencies in nanoseconds of those that succeeded.
     pub latency: Histogram<u64>,
+    /// Those of them that ended after the part's time was over. Clients that wait for one another's locks
+    /// overrun it while the others have stopped, so these are in no rate; their latencies count.
+    pub late: u64,
     /// Those that did not.
     pub errors: ErrorCounts,
 }
@@ -23,6 +26,7 @@ impl Series {
         Self {
             latency: Histogram::new_with_bounds(1, HIGHEST_NS, DIGITS)
                 .expect("the constant bounds are legal"),
+            late: 0,
             errors: ErrorCounts::default(),
         }
     }
@@ -32,6 +36,7 @@ impl Series {
         // Histograms of the same bounds always add up.
         let added = self.latency.add(&other.latency);
         debug_assert!(added.is_ok());
+        self.late += other.late;
         self.errors.add(&other.errors);
     }
 }
@@ -58,6 +63,11 @@ impl Recording {
         self.series[index]
             .latency
             .saturating_record_n(latency_ns, count);
+    }
+
+    /// `count` of the operations that succeeded ended too late.
+    pub fn late(&mut self, index: usize, count: u64) {
+        self.series[index].late += count;
     }
 
     /// An operation failed.

@@ -167,15 +167,17 @@ pub struct Figures {
 }
 
 impl Figures {
-    /// The figures of what was recorded within `elapsed_s` seconds.
+    /// The figures of what was recorded within `elapsed_s` seconds. Where the time ended the part, operations
+    /// that ended after it are in no rate.
     #[must_use]
-    pub fn new(series: &Series, elapsed_s: f64) -> Self {
+    pub fn new(series: &Series, elapsed_s: f64, timed_out: bool) -> Self {
         let count = series.latency.len();
+        let in_time = count - if timed_out { series.late } else { 0 };
         Self {
             count,
             errors: series.errors.by_name(),
             throughput_per_s: if elapsed_s > 0.0 {
-                count as f64 / elapsed_s
+                in_time as f64 / elapsed_s
             } else {
                 0.0
             },

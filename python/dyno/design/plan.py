@@ -68,15 +68,15 @@ class Design:
         self._seconds = 0.0
 
     def record(self, run: RunRecord) -> None:
-        """Take in a finished run. A partial one does not fill its slot.
+        """Take in a finished run. A partial one, or one at which the study was halted, does not fill its slot.
 
         Raises ValueError for a run that is not the one that was to come: it belongs to another study or seed.
         """
         if self.decide() != run.slot:
             raise ValueError(f"run {run.run} ({run.slot}) is not what the design asks for there ({self.decide()})")
         self._runs += 1
-        self._seconds += (run.ended_ns - run.started_ns) / 1e9
-        if run.outcome is Outcome.PARTIAL:
+        self._seconds += run.seconds
+        if run.outcome is Outcome.PARTIAL or run.halted:
             return
         cell = self._cells[run.slot.cell]
         value = run.responses.get(self._study.replicates.of)
@@ -122,13 +122,15 @@ class Design:
         if all(self._given_up(index) for index in self._cells):
             return Stop(f"every cell failed {GIVE_UP_AFTER} blocks in a row", converged=False)
         reached = self._reached()
-        narrow = reached is not None and reached <= rule.precision
+        # As analysis counts: a run that failed is not one of the fewest that are asked for.
+        narrow = reached is not None and reached <= rule.precision and self._fewest() >= rule.min
         lost = sum(self._given_up(index) for index in self._cells)
-        precise = narrow and not lost and blocks >= rule.min
-        if blocks >= rule.min and narrow:
+        precise = narrow and not lost
+        if narrow:
             without = f", save {lost} cells that failed" if lost else ""
             return Stop(
-                f"every interval is within {rule.precision:.3g} after {blocks} blocks{without}", converged=precise
+                f"every interval is within {rule.precision * 100:.3g}% after {blocks} blocks{without}",
+                converged=precise,
             )
         if blocks >= rule.max:
             return Stop(f"the maximum of {rule.max} blocks was reached", converged=precise)
@@ -138,6 +140,16 @@ class Design:
                 f"another block would have passed the budget of {limit}; {blocks} blocks were run", converged=precise
             )
         return None
+
+    def _fewest(self) -> int:
+        """How many values the interval with the fewest has; of those that decide."""
+        tried = {index for index in self._cells if not self._given_up(index)}
+        if self._study.replicates.precision_of == "ratio" and self._pairs:
+            common = [
+                self._cells[a].values.keys() & self._cells[b].values.keys() for a, b in self._pairs if {a, b} <= tried
+            ]
+            return min(map(len, common), default=0)
+        return min((len(self._cells[index].values) for index in tried), default=0)
 
     def _reached(self) -> float | None:
         """The widest interval that decides, relative to its centre; None where one is missing."""

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from dyno import __version__
+from dyno.hosts import undo
 from dyno.model.base import UserError
 
 ENVIRONMENT_FORMAT = 1
@@ -47,6 +48,7 @@ def capture(core: str, folders: dict[str, Path]) -> dict[str, Any]:
         "virtualization": _virtualization(),
         "mitigations": _folder_of_values(Path("/sys/devices/system/cpu/vulnerabilities")),
         "settings": _settings(),
+        "load": {"one_minute": os.getloadavg()[0], "other_dyno_sessions": max(undo.living() - 1, 0)},
         "disks": _disks(),
         "file_systems": {name: _file_system(path) for name, path in folders.items()},
         "versions": _versions(core),
@@ -54,7 +56,15 @@ def capture(core: str, folders: dict[str, Path]) -> dict[str, Any]:
     }
 
 
-_MUST_AGREE = (("cpu", "model"), ("cpu", "usable"), ("kernel", "release"), ("versions",), ("checksums",))
+_MUST_AGREE = (
+    ("file_systems", "data", "device"),
+    ("file_systems", "data", "type"),
+    ("cpu", "model"),
+    ("cpu", "usable"),
+    ("kernel", "release"),
+    ("versions",),
+    ("checksums",),
+)
 
 
 def differences(before: dict[str, Any], now: dict[str, Any]) -> list[str]:

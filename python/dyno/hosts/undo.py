@@ -20,6 +20,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from dyno.hosts.files import sync_folder
+
 TOKEN_VARIABLE = "DYNO_SESSION"
 """Every process that a session starts carries the session's token under this name in its environment."""
 
@@ -137,17 +139,9 @@ def _create_locked(folder: Path) -> tuple[int, str]:
         fcntl.flock(lock, fcntl.LOCK_EX)
         # A cleaner may have taken the file for an abandoned one between its creation and the lock.
         if path.exists() and os.fstat(lock).st_nlink:
-            _sync_folder(folder)
+            sync_folder(folder)
             return lock, token
         os.close(lock)
-
-
-def _sync_folder(folder: Path) -> None:
-    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
 
 
 def _lock_now(path: Path) -> int:

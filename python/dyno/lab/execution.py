@@ -54,6 +54,7 @@ class Execution:
     disk_full: bool = False
     _steps: list[StepTime] = field(default_factory=list)
     _wrong: Step | None = None
+    _begun: float = 0.0
     _measured: Measured | None = None
     _samples: pl.DataFrame | None = None
     _status: dict[str, float] = field(default_factory=dict)
@@ -63,11 +64,12 @@ class Execution:
     def carry_out(self) -> Staged:
         """Do it. Raises nothing but what ends dyno itself."""
         started_ns = time.time_ns()
+        self._begun = time.monotonic()
         outcome, cause = Outcome.OK, None
         try:
             self._measure()
         except _Interrupted:
-            outcome, cause = Outcome.PARTIAL, "interrupted by the user"
+            outcome, cause = Outcome.PARTIAL, "interrupted by a signal to dyno"
         except InvalidRun as error:
             outcome, cause = Outcome.INVALID, _in_words(error)
         except RunError as error:
@@ -76,7 +78,7 @@ class Execution:
         except Exception as error:  # noqa: BLE001 - a defect in one kind must not lose the others' runs
             outcome, cause = Outcome.FAILED, self._defect(error)
         if outcome in (Outcome.FAILED, Outcome.INVALID) and self.interrupt.requested:
-            outcome, cause = Outcome.PARTIAL, f"interrupted by the user ({cause})"
+            outcome, cause = Outcome.PARTIAL, f"interrupted by a signal to dyno ({cause})"
         record = self._record_that_can_be_kept(outcome, _one_line(cause), started_ns)
         measured = self._measured
         return Staged(
@@ -241,6 +243,7 @@ class Execution:
             cause=cause,
             started_ns=started_ns,
             ended_ns=time.time_ns(),
+            seconds=time.monotonic() - self._begun,
             measured_from_ns=measured.measured_from_ns if measured else None,
             measured_to_ns=measured.measured_to_ns if measured else None,
             steps=tuple(self._steps),
@@ -255,6 +258,7 @@ class Execution:
             driver=measured.job if measured else {},
             loop=measured.loop if measured else None,
             ended_by=measured.ended_by if measured else None,
+            halted=self.disk_full and outcome is Outcome.FAILED,
         )
 
 

@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM as a question that the lab asks where it may stop, instead of an exception anywhere."""
+"""Ctrl-C, SIGTERM and SIGHUP as a question that the lab asks where it may stop, not an exception anywhere."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ class Interrupt:
         self._before: dict[int, object] = {}
 
     def __enter__(self) -> Interrupt:
-        for number in (signal.SIGINT, signal.SIGTERM):
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             self._before[number] = signal.signal(number, self._hear)
         return self
 

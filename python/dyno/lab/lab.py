@@ -23,7 +23,7 @@ from dyno.model.run import Slot
 from dyno.model.study import Cell, Study
 from dyno.model.units import format_size
 from dyno.observers.base import Observer
-from dyno.store import Results, StoreError
+from dyno.store import Results, StoreError, StoreFull
 from dyno.systems.base import Place, System
 from dyno.workloads.base import Workload
 
@@ -62,7 +62,7 @@ class Lab:
         self._workspace = host.temporary_folder(workspace)
         # Beside the runs, so that a commit is a rename within one file system wherever the data are.
         self._staging = host.temporary_folder(results.folder / f"{workspace.name}-staging")
-        self._guard = DiskGuard(host, self._workspace, _kept_free(self._study))
+        self._guard = DiskGuard(host, self._workspace, self._staging, _kept_free(self._study))
         (self._workspace / "sets").mkdir()
         self._data_sets = DataSets(
             host, self._workspace / "sets", limits=self._study.limits, guard=self._guard, seed=self._study.seed
@@ -99,7 +99,7 @@ class Lab:
             number += 1
             disk_full = self._one(number, slot, design)
             if disk_full:
-                reason = "stopped: the disk is too full (see failures); free some and go on with `--resume`"
+                reason = "the disk is too full (see the failed run); free some, and go on with `--resume`"
                 self._results.event("stopped", reason=reason)
                 self._listener.ended(reason)
                 return Ending(reason)
@@ -139,7 +139,12 @@ class Lab:
         execution = self._execution(number, slot, cell, scratch)
         staged = execution.carry_out()
         begun = time.monotonic()
-        self._results.commit(staged, self._staging)
+        try:
+            self._results.commit(staged, self._staging)
+        except StoreFull:
+            # The data under test may be what fills the disk; the record matters more, and they are restored anyway.
+            self._host.remove_tree(self._workspace / "live")
+            self._results.commit(staged, self._staging)
         self._host.remove_tree(scratch)
         record = staged.record
         self._results.event(

@@ -32,15 +32,27 @@ class Rooms:
         )
 
     def refuse_mismatches(self, study: Study) -> None:
-        """Raise UserError where a cell's workload cannot drive its system."""
+        """Raise UserError where a cell could only fail: its system cannot give what its workload needs."""
         for cell in study.cells:
-            backend = self.systems[cell.system.kind].backend
-            workload = self.workloads[cell.workload.kind]
-            if backend not in workload.backends:
-                can = [name for name, kind in self.systems.items() if kind.backend in workload.backends]
+            system = self.systems[cell.system.kind]
+            kind = self.workloads[cell.workload.kind]
+            if system.backend not in kind.backends:
+                can = [name for name, other in self.systems.items() if other.backend in kind.backends]
                 raise UserError(
                     f"{study.study}: workload.kind: {cell.workload.kind} cannot drive system {cell.system.kind} "
                     f"({cell.name}); it can drive {', '.join(sorted(can))}"
+                )
+            workload = kind(kind.Options.model_validate(cell.workload.options))
+            most = system.most_clients(system.Options.model_validate(cell.system.options))
+            if most is not None and workload.clients() > most:
+                raise UserError(
+                    f"{study.study}: system.config: with these settings {cell.system.kind} lets {most} client in, "
+                    f"and the workload has {workload.clients()} ({cell.name})"
+                )
+            if cell.host.caches == "cold" and workload.warms_up():
+                raise UserError(
+                    f"{study.study}: workload: a warm-up would fill the caches that are to be cold ({cell.name}); "
+                    "leave it out, or ask for host.caches: warm"
                 )
 
     def kinds(self) -> Kinds:

@@ -64,6 +64,7 @@ class RunRecord(Frozen):
     cause: Annotated[str | None, Field(description="what went wrong, in a line; None for an ok run")] = None
     started_ns: int
     ended_ns: int
+    seconds: Annotated[float, Field(description="by a monotonic clock; a study's budget is of these")] = 0.0
     measured_from_ns: int | None = None
     measured_to_ns: int | None = None
     steps: tuple[StepTime, ...] = ()
@@ -77,6 +78,7 @@ class RunRecord(Frozen):
     versions: dict[str, str] = {}
     driver: Annotated[dict[str, Any], Field(description="the job that the driver was given")] = {}
     loop: str | None = None
+    halted: Annotated[bool, Field(description="the study was stopped here; its slot is tried again")] = False
     ended_by: Annotated[
         str | None, Field(description="what ended the driving: operations, duration, signal or error")
     ] = None

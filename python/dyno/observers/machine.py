@@ -58,6 +58,8 @@ class MachineObserver(Observer[MachineOptions]):
         if self._process is None:
             return pl.DataFrame(schema=SAMPLE_COLUMNS)
         process, self._process = self._process, None
+        if process.wait(0) is not None:
+            raise RunError(f"dyno-core watch ended before the run did: {process.complaint() or 'it said nothing'}")
         status = process.stop(limit)
         if status != 0:
             raise RunError(f"dyno-core watch ended with status {status}: {process.complaint()}")

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import json
 import os
+import shutil
 import time
 from collections.abc import Sequence
 from datetime import UTC, datetime
@@ -16,7 +18,7 @@ import polars as pl
 from pydantic import ValidationError
 
 from dyno.model.base import UserError
-from dyno.model.run import RUN_FORMAT, RunRecord
+from dyno.model.run import RUN_FORMAT, Outcome, RunRecord
 from dyno.model.study import PLAN_FORMAT, Study
 from dyno.store import staging
 from dyno.store.staging import Staged
@@ -29,6 +31,10 @@ class StoreError(UserError):
     """A results folder cannot be read or written; names the folder or file."""
 
 
+class StoreFull(StoreError):
+    """The file system of the results has no room."""
+
+
 class Results:
     """One results folder. Reading needs no lock; `lock` is for the one dyno that adds to it."""
 
@@ -36,7 +42,7 @@ class Results:
         """Open a folder. Raises StoreError where it is none."""
         self.folder = folder
         if not (folder / "plan.json").is_file():
-            raise StoreError(f"{folder}: not a results folder (it has no plan.json)")
+            raise StoreError(f"{folder}: {_what_it_is(folder)}")
         self._lock: int | None = None
 
     @cached_property
@@ -63,7 +69,19 @@ class Results:
     @cached_property
     def runs(self) -> Sequence[RunRecord]:
         """Every committed run, in order of execution. Raises StoreError where one cannot be read."""
-        return tuple(self._record(name) for name in self._names())
+        records = tuple(self._record(name) for name in self._names())
+        filled: dict[tuple[int, int], int] = {}
+        for record in records:
+            slot = (record.slot.cell, record.slot.block)
+            if record.slot.cell >= len(self.study.cells):
+                raise StoreError(
+                    f"{self._run_folder(record.run)}: is of cell {record.slot.cell}, which the plan has not"
+                )
+            if record.outcome is Outcome.OK and filled.setdefault(slot, record.run) != record.run:
+                raise StoreError(
+                    f"{self._run_folder(record.run)}: fills the same place in the design as run {filled[slot]}"
+                )
+        return records
 
     @property
     def ended(self) -> str | None:
@@ -146,11 +164,18 @@ class Results:
     def event(self, event: str, **what: Any) -> None:
         """Add a line to events.jsonl. Raises StoreError."""
         assert self._lock is not None, "only the dyno that holds the folder adds to it"
-        line = json.dumps({"time_ns": time.time_ns(), "event": event, **what})
+        line = json.dumps({"time_ns": time.time_ns(), "event": event, **what}).encode() + b"\n"
+        path = self.folder / "events.jsonl"
+        before = os.fstat(self._lock).st_size
         try:
-            os.write(self._lock, line.encode() + b"\n")
+            written = os.write(self._lock, line)
         except OSError as error:
-            raise StoreError(f"{self.folder / 'events.jsonl'}: {error.strerror}") from error
+            full = error.errno in (errno.ENOSPC, errno.EDQUOT)
+            raise (StoreFull if full else StoreError)(f"{path}: {error.strerror}") from error
+        if written < len(line):
+            # What a nearly full disk took of it would spoil the lines that come later.
+            os.ftruncate(self._lock, before)
+            raise StoreFull(f"{path}: {os.strerror(errno.ENOSPC)}")
 
     def commit(self, staged: Staged, workspace: Path) -> Path:
         """Add a run: when this returns the run exists, and before it does not.
@@ -166,14 +191,19 @@ class Results:
             (workspace / name).rename(target)
             staging.sync(target.parent)
         except (OSError, pl.exceptions.PolarsError) as error:
-            raise StoreError(f"{target}: cannot commit the run: {error}") from error
+            # Polars tells of a full disk in words alone.
+            full = getattr(error, "errno", None) in (errno.ENOSPC, errno.EDQUOT) or "No space left" in str(error)
+            shutil.rmtree(workspace / name, ignore_errors=True)
+            raise (StoreFull if full else StoreError)(f"{target}: cannot commit the run: {error}") from error
         return target
 
     def _names(self) -> list[int]:
         folder = self.folder / "runs"
         try:
             return sorted(
-                int(entry.name) for entry in folder.iterdir() if entry.name.isascii() and entry.name.isdigit()
+                int(entry.name)
+                for entry in folder.iterdir()
+                if entry.name.isascii() and entry.name.isdigit() and entry.name == f"{int(entry.name):04d}"
             )
         except OSError as error:
             raise StoreError(f"{folder}: {error.strerror}") from error
@@ -222,23 +252,24 @@ class Results:
             os.truncate(path, whole)
 
 
-def new_results(root: Path, study: Study, study_yaml: bytes, environment: dict[str, Any]) -> Results:
-    """Make a results folder under `root`/<study>/, named by the present time. Raises StoreError."""
+def new_results(root: Path, study: Study, study_yaml: bytes, environment: dict[str, Any], scratch: Path) -> Results:
+    """Make a results folder under `root`/<study>/, named by the present time. Raises StoreError.
+
+    It is made in `scratch`, an empty folder on the same file system that goes when dyno ends, and then renamed: a
+    crash leaves nothing half-made behind.
+    """
     stamp = datetime.now(UTC).strftime("%Y-%m-%dT%H-%M-%SZ")
     parent = root / study.study
     try:
         parent.mkdir(parents=True, exist_ok=True)
-        folder = _exclusive(parent, stamp)
-        (folder / "runs").mkdir()
-        (folder / "study.yaml").write_bytes(study_yaml)
-        (folder / "environment.json").write_text(json.dumps(environment, indent=1, ensure_ascii=False) + "\n")
-        # Last: a folder without it is not a results folder, so a crash before leaves nothing half-made behind.
-        partial = folder / ".plan.json"
-        partial.write_text(study.model_dump_json(indent=1) + "\n")
-        for path in (folder / "study.yaml", folder / "environment.json", partial):
+        (scratch / "runs").mkdir()
+        (scratch / "study.yaml").write_bytes(study_yaml)
+        (scratch / "environment.json").write_text(json.dumps(environment, indent=1, ensure_ascii=False) + "\n")
+        (scratch / "plan.json").write_text(study.model_dump_json(indent=1) + "\n")
+        for path in (*scratch.iterdir(), scratch):
             staging.sync(path)
-        partial.rename(folder / "plan.json")
-        staging.sync(folder)
+        folder = _renamed(scratch, parent, stamp)
+        staging.sync(parent)
     except OSError as error:
         raise StoreError(f"{parent}: cannot make a results folder: {error.strerror or error}") from error
     return Results(folder)
@@ -252,15 +283,26 @@ def list_results(root: Path, study: str) -> list[Results]:
     return [Results(folder) for folder in sorted(parent.iterdir()) if (folder / "plan.json").is_file()]
 
 
-def _exclusive(parent: Path, stamp: str) -> Path:
+def _renamed(scratch: Path, parent: Path, stamp: str) -> Path:
     for suffix in ("", *(f"-{number:03d}" for number in range(2, 1000))):
         folder = parent / f"{stamp}{suffix}"
         try:
-            folder.mkdir()
-        except FileExistsError:
-            continue
+            # A folder that has anything in it, as every results folder does, is not replaced.
+            scratch.rename(folder)
+        except OSError as error:
+            if error.errno in (errno.EEXIST, errno.ENOTEMPTY, errno.ENOTDIR):
+                continue
+            raise
         return folder
     raise StoreError(f"{parent}: a thousand results folders within a second")
+
+
+def _what_it_is(folder: Path) -> str:
+    if not folder.exists():
+        return "no such folder"
+    within = sorted(path.parent for pattern in ("*/plan.json", "*/*/plan.json") for path in folder.glob(pattern))
+    newest = f"; did you mean {within[-1]}?" if within else ""
+    return f"not a results folder (it has no plan.json){newest}"
 
 
 def _read_text(path: Path) -> str:

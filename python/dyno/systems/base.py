@@ -38,6 +38,11 @@ class System(ABC, Generic[O]):
     backend: ClassVar[str]
     Options: ClassVar[type[Frozen]]
 
+    @classmethod
+    def most_clients(cls, options: O) -> int | None:  # noqa: ARG003 - kinds that have a limit read them
+        """How many clients it lets in at once with these options; None where there is no such limit."""
+        return None
+
     def __init__(self, options: O, place: Place) -> None:
         self.options = options
         self.place = place

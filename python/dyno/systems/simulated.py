@@ -12,7 +12,7 @@ from functools import lru_cache
 from typing import Annotated, Literal
 
 import numpy as np
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from dyno.model.base import Frozen, RunError
 from dyno.model.endpoint import Endpoint
@@ -27,7 +27,9 @@ class SimulatedOptions(Frozen):
         1000.0
     )
     noise: Annotated[Literal["none", "normal", "lognormal"], Field(description="of each run on its own")] = "normal"
-    cov: Annotated[Share, Field(le=1, description="coefficient of variation of the noise")] = 0.05
+    cov: Annotated[
+        Share, Field(le=1, description="coefficient of variation of the noise; at most 25% where it is normal")
+    ] = 0.05
     rho: Annotated[
         float, Field(gt=-1, lt=1, description="AR(1): correlation between runs next to each other in time")
     ] = 0.0
@@ -37,6 +39,13 @@ class SimulatedOptions(Frozen):
     outliers: Annotated[Share, Field(le=1, description="chance of a run that takes three times as long")] = 0.0
     failing: Annotated[Share, Field(le=1, description="chance of a run that fails when it starts")] = 0.0
     seed: Annotated[int, Field(ge=0, lt=2**63, description="of all its noise")] = 1
+
+    @model_validator(mode="after")
+    def _normal_noise_leaves_throughput_above_0(self) -> SimulatedOptions:
+        # Beyond four standard deviations to 0, cutting what falls below it would move the true mean.
+        if self.noise == "normal" and self.cov > 0.25:
+            raise ValueError("normal noise of more than 25% would reach below 0; use noise: lognormal")
+        return self
 
 
 class SimulatedSystem(System[SimulatedOptions]):

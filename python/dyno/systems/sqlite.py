@@ -64,6 +64,11 @@ class SqliteSystem(System[SqliteOptions]):
     backend = "sqlite"
     Options = SqliteOptions
 
+    @classmethod
+    def most_clients(cls, options: SqliteOptions) -> int | None:
+        """An exclusive lock is one connection's."""
+        return 1 if options.locking_mode == "exclusive" else None
+
     @property
     def _file(self) -> Path:
         return self.place.data / "data.db"

@@ -80,6 +80,14 @@ class Workload(ABC, Generic[O]):
     def __init__(self, options: O) -> None:
         self.options = options
 
+    def clients(self) -> int:
+        """How many connections it opens."""
+        return 1
+
+    def warms_up(self) -> bool:
+        """Whether a part of the driving is left out of the figures."""
+        return False
+
     def data_key(self) -> dict[str, Any]:
         """Those of the options that shape the loaded data."""
         return {}

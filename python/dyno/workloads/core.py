@@ -78,7 +78,7 @@ def _measured(result: dict[str, Any], job: dict[str, Any], out: Path) -> Measure
     return Measured(
         complete=result["outcome"] == "ok",
         responses=_responses(result),
-        errors={name: figures["errors"] for name, figures in result["operations"].items() if figures["errors"]},
+        errors={name: kinds for name, kinds in _errors(result).items() if kinds},
         measured_from_ns=result["measured_from_ns"],
         measured_to_ns=result["ended_ns"],
         settings=result["backend"]["effective"],
@@ -121,14 +121,16 @@ def _intervals(path: Path) -> pl.DataFrame:
     return pl.DataFrame(rows, schema=INTERVAL_COLUMNS)
 
 
+def _errors(result: dict[str, Any]) -> dict[str, dict[str, int]]:
+    """By operation and kind; those of the warm-up, which the driver does not tell apart by operation, as `warmup`."""
+    by_operation = {name: figures["errors"] for name, figures in result["operations"].items()}
+    return {**by_operation, "warmup": result["warmup"]["errors"]}
+
+
 def _refuse_errors(result: dict[str, Any], max_errors: float) -> None:
-    failed = {
-        f"{name} {kind}": count
-        for name, figures in result["operations"].items()
-        for kind, count in figures["errors"].items()
-    }
+    failed = {f"{name} {kind}": count for name, kinds in _errors(result).items() for kind, count in kinds.items()}
     total = sum(failed.values())
-    asked = total + result["total"]["count"]
+    asked = total + result["total"]["count"] + result["warmup"]["operations"]
     if total > max_errors * asked:
         kinds = ", ".join(f"{kind}: {count}" for kind, count in sorted(failed.items()))
         raise InvalidRun(f"{total} of {asked} operations failed ({kinds}); allowed is {max_errors:.3%}")

@@ -26,6 +26,10 @@ class NullWorkload(Workload[NullOptions]):
     Options = NullOptions
     backends = frozenset({"sqlite", "null"})
 
+    def clients(self) -> int:
+        """One a thread."""
+        return self.options.threads
+
     def drive(self, runner: Runner, endpoint: Endpoint, seed: int) -> Measured:
         """The driver's loop with nothing in it."""
         job = core.job(

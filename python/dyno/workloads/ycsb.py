@@ -91,6 +91,14 @@ class YcsbWorkload(Workload[YcsbOptions]):
     Options = YcsbOptions
     backends = frozenset({"sqlite", "null"})
 
+    def clients(self) -> int:
+        """One a thread."""
+        return self.options.threads
+
+    def warms_up(self) -> bool:
+        """By time or by operations."""
+        return self.options.warmup > 0 or self.options.warmup_operations > 0
+
     def data_key(self) -> dict[str, Any]:
         """What the rows look like and how many there are."""
         given = self.options

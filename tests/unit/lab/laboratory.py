@@ -21,6 +21,7 @@ from dyno.store import Results, new_results
 from dyno.systems.simulated import SimulatedSystem
 from dyno.workloads.base import Measured, Runner
 from dyno.workloads.simulated import SimulatedWorkload
+from tests.making import scratch_in
 
 PLENTY = 2**40
 LASTING = {"study.yaml", "plan.json", "environment.json", "events.jsonl", "runs"}
@@ -87,7 +88,9 @@ class Laboratory:
 
     def run(self, study: Study, *, resume: Results | None = None) -> tuple[Ending, Results]:
         """Run or resume a study in a session of its own, and end the session."""
-        results = resume or new_results(self.root / "results", study, b"", {"format": 1})
+        results = resume or new_results(
+            self.root / "results", study, b"", {"format": 1}, scratch_in(self.root / "results")
+        )
         results = Results(results.folder)
         self.sessions += 1
         with UndoJournal() as journal:

@@ -19,7 +19,7 @@ from dyno.model.base import InvalidRun, RunError, UserError
 from dyno.model.run import Outcome, RunRecord, Step
 from dyno.model.study import Study
 from dyno.store import Results, StoreError, new_results
-from tests.making import make_study
+from tests.making import make_study, scratch_in
 from tests.unit.lab.laboratory import (
     LASTING,
     PLENTY,
@@ -380,7 +380,7 @@ def test_an_interrupt_while_driving_makes_a_partial_run_and_resuming_goes_on_wit
     ending, results = lab.run(study)
     assert (ending.interrupted, ending.completed) == (True, False)
     assert [record.outcome.value for record in results.runs] == ["ok", "ok", "partial"]
-    assert results.runs[-1].cause == "interrupted by the user"
+    assert results.runs[-1].cause == "interrupted by a signal to dyno"
     assert results.ended is None
     lab.interrupt.requested = False
     ending, results = lab.run(study, resume=results)
@@ -427,7 +427,7 @@ def test_a_failure_that_the_interrupt_brought_about_is_partial_and_not_failed(la
     lab.faults["workload.drive"] = Fault(ctrl_c, times=1)
     _, results = lab.run(tried())
     assert results.runs[0].outcome is Outcome.PARTIAL
-    assert results.runs[0].cause == "interrupted by the user (the driver ended without a result)"
+    assert results.runs[0].cause == "interrupted by a signal to dyno (the driver ended without a result)"
 
 
 def test_an_interrupt_between_runs_ends_with_whole_runs_only(lab: Laboratory) -> None:
@@ -493,7 +493,7 @@ def test_a_disk_that_fills_up_while_driving_ends_the_driver_and_stops_the_study(
     (record,) = results.runs
     assert (record.outcome, record.step) == (Outcome.FAILED, Step.DRIVE)
     assert record.cause is not None
-    assert "free disk fell to 100 B during the run" in record.cause
+    assert "free disk under the data fell to 100 B" in record.cause
     assert "the disk is too full" in ending.reason
     assert not Path(f"/proc/{pids[0]}").exists()
 
@@ -506,7 +506,7 @@ def test_a_disk_with_room_for_the_data_twice_is_enough(lab: Laboratory) -> None:
 
 
 def test_the_guard_asks_for_what_earlier_runs_grew_by(journal: undo.UndoJournal, tmp_path: Path) -> None:
-    guard = DiskGuard(disk(lambda: 1000)(journal), tmp_path, keep=500)
+    guard = DiskGuard(disk(lambda: 1000)(journal), tmp_path, tmp_path, keep=500)
     guard.forecast(400)
     guard.grew(200)
     with pytest.raises(RunError, match="about 600 B and 500 B are to stay free"):
@@ -636,7 +636,7 @@ def test_while_a_study_runs_its_folders_are_hidden_and_in_the_journal(lab: Labor
 
 def test_a_workspace_that_cannot_be_made_is_an_error_for_the_user(tmp_path: Path, journal: undo.UndoJournal) -> None:
     (tmp_path / "file").write_text("")
-    results = new_results(tmp_path, tried(), b"", {})
+    results = new_results(tmp_path, tried(), b"", {}, scratch_in(tmp_path))
     with pytest.raises(UserError, match="cannot make the folder"):
         Lab(
             results,

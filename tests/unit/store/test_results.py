@@ -17,7 +17,7 @@ from polars.testing import assert_frame_equal
 
 from dyno.model.run import Outcome, RunRecord, Slot
 from dyno.store import Results, Staged, StoreError, list_results, new_results
-from tests.making import make_record, make_study
+from tests.making import make_record, make_study, scratch_in
 
 LIMIT_S = 30
 INTERVALS = pl.DataFrame({"start_ns": [1, 2], "operation": ["read", "update"], "count": [10, 20]})
@@ -48,7 +48,9 @@ def staged(tmp_path: Path, run: int, *, value: float = 100.0, **rest: Any) -> St
 
 @pytest.fixture
 def results(tmp_path: Path) -> Results:
-    made = new_results(tmp_path / "results", make_study(), b"study: made\n", {"format": 1})
+    made = new_results(
+        tmp_path / "results", make_study(), b"study: made\n", {"format": 1}, scratch_in(tmp_path / "results")
+    )
     made.lock()
     return made
 
@@ -77,7 +79,7 @@ def test_a_new_folder_holds_the_study_and_the_machine(results: Results) -> None:
 
 
 def test_folders_made_in_the_same_second_are_different_ones_in_their_order(tmp_path: Path) -> None:
-    made = [new_results(tmp_path, make_study(), b"", {}).folder for _ in range(5)]
+    made = [new_results(tmp_path, make_study(), b"", {}, scratch_in(tmp_path)).folder for _ in range(5)]
     assert len(set(made)) == 5
     assert [found.folder for found in list_results(tmp_path, "made")] == made
 
@@ -90,7 +92,7 @@ def test_a_folder_whose_making_was_cut_short_is_not_a_results_folder(
 
     monkeypatch.setattr(os, "rename", full)
     with pytest.raises(StoreError, match="cannot make a results folder: No space left"):
-        new_results(tmp_path, make_study(), b"", {})
+        new_results(tmp_path, make_study(), b"", {}, scratch_in(tmp_path))
     assert list_results(tmp_path, "made") == []
 
 
@@ -192,7 +194,7 @@ def test_a_table_that_cannot_be_written_is_a_store_error(
 COMMITTER = """
 import sys
 from pathlib import Path
-from tests.making import make_record, make_study
+from tests.making import make_record, make_study, scratch_in
 from tests.unit.store.test_results import staged
 from dyno.store import Results
 
@@ -410,7 +412,7 @@ def test_what_lies_beside_the_runs_is_none(results: Results, staging: Path, tmp_
 
 def test_the_table_has_a_row_a_run_with_factors_and_responses(results: Results, staging: Path, tmp_path: Path) -> None:
     def run(number: int, outcome: Outcome, responses: dict[str, float], levels: dict[str, str]) -> None:
-        one = make_record(number, Slot(cell=number % 2, block=0), outcome)
+        one = make_record(number, Slot(cell=number % 2, block=number), outcome)
         record = one.model_copy(update={"responses": responses, "levels": levels})
         results.commit(Staged(record=RunRecord.model_validate(record.model_dump()), logs=tmp_path / "none"), staging)
 

@@ -425,19 +425,52 @@ fn a_duration_ends_a_run_on_time_and_so_does_a_smaller_number_of_operations() {
     let result = ran.ok();
     assert_eq!(result["ended_by"], json!("duration"));
     let elapsed = result["elapsed_s"].as_f64().unwrap();
-    assert!((0.3..0.6).contains(&elapsed), "{elapsed}");
+    assert!((elapsed - 0.3).abs() < 1e-9, "{elapsed}");
     assert!(
         (6..=8).contains(&ran.intervals().len()),
         "{}",
         ran.intervals().len()
     );
     let figures = &result["operations"]["null"];
-    let throughput = figures["count"].as_f64().unwrap() / elapsed;
-    assert!((throughput / figures["throughput_per_s"].as_f64().unwrap() - 1.0).abs() < 1e-9);
+    // Each client's last operation may have ended after the time was over.
+    let late = figures["count"].as_f64().unwrap()
+        - figures["throughput_per_s"].as_f64().unwrap() * elapsed;
+    assert!((-1e-3..2.001).contains(&late), "{late}");
     let both = with(job, json!({"operations": 7, "duration_s": 30}));
     let result = drive(&folder, &both).ok();
     assert_eq!(result["ended_by"], json!("operations"));
     assert_eq!(result["total"]["count"], json!(7));
+}
+
+/// Three clients waited out another's lock in SQLite's pauses of 100 ms while the fourth had long stopped, and the
+/// nearly idle time counted: throughput came out up to a third too low.
+#[test]
+fn what_ends_after_the_time_is_over_is_in_no_rate() {
+    let folder = Folder::new();
+    drive(&folder, &load_job(&folder)).ok();
+    let mut job = with(
+        run_job(&folder),
+        json!({"clients": 4, "duration_s": 0.25, "interval_ms": 50}),
+    );
+    job["workload"]["proportions"] = json!({"update": 1.0});
+    job.as_object_mut().unwrap().remove("operations");
+    let ran = drive(&folder, &job);
+    let result = ran.ok();
+    assert!((result["elapsed_s"].as_f64().unwrap() - 0.25).abs() < 1e-9);
+    let from = result["measured_from_ns"].as_u64().unwrap();
+    let measured = |line: &&serde_json::Value| !line["warmup"].as_bool().unwrap();
+    let lines = ran.intervals();
+    let in_time: u64 = lines
+        .iter()
+        .filter(measured)
+        .filter(|line| line["start_ns"].as_u64().unwrap() < from + 250_000_000)
+        .map(|line| line["count"].as_u64().unwrap())
+        .sum();
+    let rate = result["total"]["throughput_per_s"].as_f64().unwrap();
+    assert!(
+        (rate * 0.25 - in_time as f64).abs() < 1e-3,
+        "{rate} {in_time}"
+    );
 }
 
 #[test]
