@@ -325,7 +325,7 @@ def compare(first: Path, second: Path, form: str) -> int:
     if form == "json":
         click.echo(json.dumps([each.model_dump(mode="json") for each in found], indent=1))
     else:
-        show_folders(found, Console(highlight=False))
+        show_folders(found, Console(highlight=False), str(first), str(second))
     return DONE
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import time
 from pathlib import Path
 from typing import Any
@@ -104,4 +105,25 @@ def test_samples_that_cannot_be_read_are_a_run_error(host: LocalHost, tmp_path: 
     observer = make("machine", host, str(core), workspace)
     observer.start(LIMIT_S)
     with pytest.raises(RunError, match="samples of dyno-core watch cannot be read"):
+        observer.stop(LIMIT_S)
+
+
+def test_a_sampler_that_ended_before_the_run_did_makes_the_run_fail(
+    host: LocalHost, core: str, workspace: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Ended by a signal it ends well, and a run with half its samples was ok."""
+    started: list[int] = []
+    start = host.start
+
+    def remembered(*args: Any, **kwargs: Any) -> Any:
+        process = start(*args, **kwargs)
+        started.append(process.pid)
+        return process
+
+    monkeypatch.setattr(host, "start", remembered)
+    observer = make("machine", host, core, workspace)
+    observer.start(LIMIT_S)
+    os.kill(started[0], signal.SIGTERM)
+    os.waitid(os.P_PID, started[0], os.WEXITED | os.WNOWAIT)
+    with pytest.raises(RunError, match="ended before the run did"):
         observer.stop(LIMIT_S)

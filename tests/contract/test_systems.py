@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import math
+import sqlite3
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -256,3 +258,23 @@ def test_a_cell_that_leaves_the_journal_mode_alone_does_not_get_the_wal_of_anoth
     default, wal, delete = (sqlite(place, **o) for o in ({}, {"journal_mode": "wal"}, {"journal_mode": "delete"}))
     assert default.data_key() != wal.data_key()
     assert wal.data_key() == delete.data_key()
+
+
+@pytest.mark.parametrize("check", ["quick", "full"])
+def test_damage_in_a_database_is_found_after_the_run(check: str, place: Place) -> None:
+    kind = ROOMS.systems["sqlite"]
+    system = kind(options_of(kind, {"check": check}), place)
+    system.prepare(LIMIT_S)
+    file = place.data / "data.db"
+    file.unlink(missing_ok=True)
+    with closing(sqlite3.connect(file)) as database:
+        database.execute("CREATE TABLE t(k INTEGER PRIMARY KEY, v TEXT)")
+        database.executemany("INSERT INTO t(v) VALUES (?)", [("x" * 500,) for _ in range(200)])
+        database.commit()
+    system.check(LIMIT_S)
+    whole = bytearray(file.read_bytes())
+    whole[3 * 4096 : 3 * 4096 + 200] = b"\xff" * 200
+    file.write_bytes(whole)
+    with pytest.raises(RunError, match=f"PRAGMA {'quick' if check == 'quick' else 'integrity'}_check"):
+        system.check(LIMIT_S)
+    system.destroy()

@@ -177,9 +177,11 @@ def test_show_knows_the_responses_that_there_are(dyno: Dyno, study: Write, tmp_p
     assert {"response", "mean", "n"} <= rows[0].keys()
 
 
-@pytest.mark.parametrize("command", [["show"], ["report"], ["compare", "."]])
+@pytest.mark.parametrize("command", [["show"], ["report"]])
 def test_a_folder_that_is_none_is_refused(dyno: Dyno, command: list[str], tmp_path: Path) -> None:
-    refused(dyno(*command, "nowhere"), "not a results folder")
+    refused(dyno(*command, "nowhere"), "nowhere: no such folder")
+    (tmp_path / "empty").mkdir()
+    refused(dyno(*command, "empty"), "empty: not a results folder")
 
 
 def test_compare_sets_two_folders_side_by_side_and_never_says_faster(dyno: Dyno, study: Write, tmp_path: Path) -> None:
@@ -259,3 +261,90 @@ def test_output_into_a_closed_pipe_is_no_error(study: Write, home: dict[str, str
     )
     assert "Traceback" not in answer.stderr
     assert answer.stderr == ""
+
+
+def test_a_study_is_not_resumed_on_another_machine(study: Write, dyno: Dyno, tmp_path: Path) -> None:
+    path = study()
+    assert dyno("run", path).returncode == 0
+    folder = results_of(tmp_path, "simulated")
+    events = (folder / "events.jsonl").read_text().splitlines()
+    (folder / "events.jsonl").write_text("\n".join(events[:-1]) + "\n")  # as if it had been cut off before its end
+    environment = json.loads((folder / "environment.json").read_text())
+    environment["kernel"]["release"] = "2.6.32"
+    (folder / "environment.json").write_text(json.dumps(environment))
+    refused(dyno("run", path, "--resume"), "the machine is not as it was", "kernel.release was 2.6.32")
+
+
+def test_the_data_are_not_moved_to_another_device_by_a_resume(study: Write, dyno: Dyno, tmp_path: Path) -> None:
+    path = study()
+    assert dyno("run", path).returncode == 0
+    folder = results_of(tmp_path, "simulated")
+    events = (folder / "events.jsonl").read_text().splitlines()
+    (folder / "events.jsonl").write_text("\n".join(events[:-1]) + "\n")
+    shared_memory = Path("/dev/shm")
+    refused(dyno("run", path, "--resume", "--work", shared_memory), "file_systems.data")
+
+
+def test_a_report_that_was_cut_off_is_written_by_a_resume(study: Write, dyno: Dyno, tmp_path: Path) -> None:
+    path = study()
+    assert dyno("run", path).returncode == 0
+    page = results_of(tmp_path, "simulated") / "report.html"
+    page.unlink()
+    assert dyno("run", path, "--resume").returncode == 0
+    assert page.exists()
+
+
+def test_a_report_folder_that_cannot_be_written_is_one_line(study: Write, dyno: Dyno, tmp_path: Path) -> None:
+    assert dyno("run", study()).returncode == 0
+    (tmp_path / "file").write_text("")
+    folder = results_of(tmp_path, "simulated")
+    refused(dyno("report", folder, "--out", tmp_path / "file" / "out"), "cannot write the report", "--out")
+
+
+def test_what_two_folders_were_asked_for_is_compared_too(study: Write, dyno: Dyno, tmp_path: Path) -> None:
+    assert dyno("run", study(SQLITE), "--results", "a").returncode == 0
+    assert dyno("run", study(SQLITE), "--results", "b", "--set", "workload.mix=c").returncode == 0
+    a, b = (next((tmp_path / name / "embedded").iterdir()) for name in "ab")
+    assert "not asked for the same: they differ in workload.mix" in dyno("compare", a, b).stdout
+
+
+@pytest.mark.parametrize(
+    ("change", "fragment"),
+    [
+        (('synchronous: "off"', "locking_mode: exclusive"), "lets 1 client in, and the workload has 2"),
+        (("threads: 2}", "threads: 2, warmup: 1 s}\nhost: {caches: cold}"), "a warm-up would fill the caches"),
+    ],
+)
+def test_a_study_that_could_only_fail_is_refused(
+    dyno: Dyno, study: Write, change: tuple[str, str], fragment: str
+) -> None:
+    refused(dyno("check", study(SQLITE.replace(*change))), fragment)
+
+
+def test_cold_runs_are_measured_cold(dyno: Dyno, study: Write, tmp_path: Path) -> None:
+    assert dyno("run", study(SQLITE + "host: {caches: cold}\n")).returncode == 0
+    record = json.loads((results_of(tmp_path, "embedded") / "runs" / "0001" / "run.json").read_text())
+    assert record["caches"]["asked"] == "cold"
+    assert record["caches"]["resident_bytes"] <= 0.01 * record["caches"]["data_bytes"]
+
+
+def test_output_that_a_terminal_cannot_show_is_escaped(
+    study: Write, home: dict[str, str], tmp_path: Path, dyno: Dyno
+) -> None:
+    assert dyno("run", study(SIMULATED.replace("Is the", "日本 is the"))).returncode == 0
+    answer = subprocess.run(
+        [DYNO, "show", results_of(tmp_path, "simulated")], cwd=tmp_path, capture_output=True, check=False,
+        env={**home, "PYTHONIOENCODING": "ascii"},
+    )  # fmt: skip
+    assert answer.returncode == 0, answer.stderr
+    assert b"\\u65e5" in answer.stdout
+
+
+def test_a_full_device_under_the_output_is_one_line(study: Write, home: dict[str, str], tmp_path: Path) -> None:
+    with Path("/dev/full").open("wb") as full:
+        answer = subprocess.run(
+            [DYNO, "schema"], cwd=tmp_path, env=home, stdout=full, stderr=subprocess.PIPE, check=False
+        )
+    assert answer.returncode == 2
+    assert b"Traceback" not in answer.stderr
+    assert b"No space left" in answer.stderr

@@ -60,5 +60,11 @@ def _summary(study: Study, table: Table, response: str, cell: Cell, comparisons:
         ci=interval,
         precision=width if math.isfinite(width) else None,
         converged=converged,
+        reached=_reached(width, comparisons if rule.precision_of == "ratio" else ()),
         values=tuple(values),
     )
+
+
+def _reached(width: float, comparisons: Sequence[Comparison]) -> float | None:
+    widths = [math.inf if each.precision is None else each.precision for each in comparisons] or [width]
+    return max(widths) if math.isfinite(max(widths)) else None

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from dyno import stats
 from dyno.analysis import sentences
@@ -11,7 +12,7 @@ from dyno.analysis.table import tabulate
 from dyno.model import responses
 from dyno.model.findings import FolderComparison, FolderVerdict
 from dyno.model.run import RunRecord
-from dyno.model.study import Study
+from dyno.model.study import Cell, Study
 
 Levels = frozenset[tuple[str, str]]
 
@@ -27,10 +28,34 @@ def compare_folders(
     response, confidence = study_a.replicates.of, study_a.replicates.confidence
     values_a, values_b = _values(study_a, runs_a, response), _values(study_b, runs_b, response)
     levels_by_key = {_key(cell.levels): cell.levels for study in (study_a, study_b) for cell in study.cells}
+    cells_a, cells_b = ({_key(cell.levels): cell for cell in study.cells} for study in (study_a, study_b))
     return [
-        _compare(response, levels, values_a.get(key), values_b.get(key), confidence)
+        _compare(
+            response,
+            levels,
+            values_a.get(key),
+            values_b.get(key),
+            confidence,
+            _differences(cells_a.get(key), cells_b.get(key)),
+        )
         for key, levels in levels_by_key.items()
     ]
+
+
+def _differences(a: Cell | None, b: Cell | None) -> tuple[str, ...]:
+    """The keys in which two cells of the same levels differ: they were asked for different things."""
+    if a is None or b is None:
+        return ()
+    asked_a, asked_b = (_flat(cell.model_dump(mode="json", exclude={"index", "levels"})) for cell in (a, b))
+    return tuple(key for key in sorted({**asked_a, **asked_b}) if asked_a.get(key) != asked_b.get(key))
+
+
+def _flat(tree: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    leaves: dict[str, Any] = {}
+    for key, value in tree.items():
+        name = f"{prefix}{key}".replace(".options", "")
+        leaves |= _flat(value, f"{name}.") if isinstance(value, Mapping) else {name: value}
+    return leaves
 
 
 def _key(levels: dict[str, str]) -> Levels:
@@ -43,7 +68,12 @@ def _values(study: Study, runs: Sequence[RunRecord], response: str) -> dict[Leve
 
 
 def _compare(
-    response: str, levels: dict[str, str], a: list[float] | None, b: list[float] | None, confidence: float
+    response: str,
+    levels: dict[str, str],
+    a: list[float] | None,
+    b: list[float] | None,
+    confidence: float,
+    differs: tuple[str, ...],
 ) -> FolderComparison:
     ratio, why_not = None, ""
     if a is None:
@@ -71,5 +101,6 @@ def _compare(
         ci=(ratio.lo, ratio.hi) if ratio else None,
         method=ratio.method if ratio else "none",
         verdict=verdict,
+        differs=differs,
         sentence=sentences.folder_comparison(response, levels, ratio, verdict, why_not),
     )

@@ -8,7 +8,7 @@ from typing import Any
 
 from dyno.analysis.sentences import counted, levels, listed
 from dyno.analysis.table import Table
-from dyno.model.findings import CellSummary, Comparison
+from dyno.model.findings import CellSummary, Comparison, format_share
 from dyno.model.pairs import pairs
 from dyno.model.study import Study
 
@@ -58,7 +58,7 @@ def _precision(study: Study, cells: Sequence[CellSummary]) -> Iterator[str]:
     asked, confidence = f"{rule.precision * 100:.3g}%", f"{rule.confidence * 100:.4g}%"
     goal = f"{asked} at {confidence} confidence, of the {rule.precision_of} of {rule.of}"
     short = [
-        _name(cell) if cell.precision is None else f"{_name(cell)} (mean to {cell.precision * 100:.2g}%)"
+        _name(cell) if cell.reached is None else f"{_name(cell)} ({rule.precision_of} to {format_share(cell.reached)})"
         for cell in cells
         if cell.n and not cell.converged
     ]

@@ -36,6 +36,11 @@ def format_estimate(value: float, interval: Interval | None) -> str:
     return f"{format_quantity(value)} [{format_quantity(interval[0])}, {format_quantity(interval[1])}]"
 
 
+def format_share(share: float) -> str:
+    """A share in per cent, two significant digits below 100 %."""
+    return f"{share * 100:.2g}%" if share < 0.995 else f"{share * 100:,.0f}%"
+
+
 def format_ratio(ratio: float, interval: Interval) -> str:
     """`3.21x [2.90, 3.55]`, with as many digits as it takes to see on which side of 1 each end lies."""
     low, high = interval
@@ -73,6 +78,10 @@ class CellSummary(Frozen):
     ci: Annotated[Interval | None, Field(description="of the mean, at the study's confidence")]
     precision: Annotated[float | None, Field(description="half-width of ci / mean: what was reached")]
     converged: Annotated[bool, Field(description="whether the precision asked for was reached")]
+    reached: Annotated[
+        float | None,
+        Field(description="what converged goes by: the precision of the mean, or of the widest of the cell's ratios"),
+    ] = None
     values: Annotated[tuple[float, ...], Field(description="each ok run, in order of execution")] = ()
 
 
@@ -110,6 +119,10 @@ class FolderComparison(Frozen):
     ci: Interval | None
     method: str
     verdict: FolderVerdict
+    differs: Annotated[
+        tuple[str, ...],
+        Field(description="what the two cells were asked for that is not the same, such as workload.mix"),
+    ] = ()
     sentence: str
 
 

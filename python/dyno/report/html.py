@@ -8,6 +8,7 @@ import re
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -18,9 +19,10 @@ from markupsafe import Markup
 
 from dyno import __version__
 from dyno.model import responses
-from dyno.model.findings import CellSummary, Comparison, Findings, format_quantity
+from dyno.model.findings import CellSummary, Comparison, Findings, format_quantity, format_share
 from dyno.model.run import RunRecord
 from dyno.model.study import Study
+from dyno.model.units import format_size
 from dyno.report import figures
 from dyno.report.figures import Figure, Palette
 from dyno.report.figures.style import capital, label
@@ -29,7 +31,6 @@ from dyno.report.source import Source
 from dyno.report.text import to_csv
 
 MOST_FAILURES = 200  # in the page; run.json has them all
-MOST_PNG = 600_000  # bytes; a larger picture is left to its file, so that the page stays quick to open
 
 
 @dataclass(frozen=True)
@@ -102,11 +103,13 @@ def _page(results: Source, findings: Findings, charts: Sequence[Figure], timelin
         study=results.study,
         parts=_parts(findings),
         charts=[_shown(figure) for figure in charts],
-        timelines=[_shown(figure, with_png=False) for figure in timelines],
+        timelines=[_shown(figure) for figure in timelines],
         failures=findings.failures[:MOST_FAILURES],
         environment=results.environment,
         study_yaml=results.study_yaml,
         versions=_versions(results.runs),
+        measured=_measured(results.runs),
+        machine=_machine(results.environment),
         repeat=_repeat(results.study),
         commands=list(_commands(results.runs)),
         cells_csv=_table(to_csv(findings)),
@@ -115,6 +118,20 @@ def _page(results: Source, findings: Findings, charts: Sequence[Figure], timelin
         script=Markup(script),
         script_hash=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
     )
+
+
+def _measured(runs: Sequence[RunRecord]) -> str:
+    """The day and time of the first run, UTC."""
+    return f"{datetime.fromtimestamp(runs[0].started_ns / 1e9, UTC):%Y-%m-%d %H:%M} UTC" if runs else ""
+
+
+def _machine(environment: Mapping[str, Any]) -> str:
+    """In a line; empty where it was not captured."""
+    cpu, memory = environment.get("cpu", {}), environment.get("memory", {})
+    parts = [cpu.get("model"), f"{cpu['usable']} CPUs" if "usable" in cpu else None]
+    if "total_bytes" in memory:
+        parts.append(format_size(memory["total_bytes"]))
+    return ", ".join(part for part in parts if part)
 
 
 def _repeat(study: Study) -> str:
@@ -134,7 +151,7 @@ def _environment() -> Environment:
     environment.filters.update(
         capital=capital,
         quantity=lambda value: "–" if value is None else format_quantity(value),
-        share=lambda value: "–" if value is None else f"{value * 100:.2g}%" if value < 1 else f"{value * 100:,.0f}%",
+        share=lambda value: "–" if value is None else format_share(value),
         interval=lambda ci: f"{format_quantity(ci[0])} to {format_quantity(ci[1])}" if ci else "–",
         label=label,
         unbroken=_unbroken,
@@ -179,10 +196,10 @@ def _part(name: str, cells: Sequence[CellSummary], comparisons: Sequence[Compari
     return Part(capital(known.title), f"{known.unit}, {known.better} is better", tuple(cells), tuple(comparisons))
 
 
-def _shown(figure: Figure, *, with_png: bool = True) -> Shown:
+def _shown(figure: Figure) -> Shown:
     links = [("SVG", f"{figure.name}.svg", _data("image/svg+xml", figure.svg.encode()))]
-    if with_png and len(figure.png) <= MOST_PNG:
-        links.append(("PNG", f"{figure.name}.png", _data("image/png", figure.png)))
+    # Beside the page and not in it: its pixels depend on the fonts of the machine, and the page must not.
+    links.append(("PNG", f"{figure.name}.png", f"figures/{figure.name}.png"))
     links.append(("CSV", f"{figure.name}.csv", _table(figure.csv)))
     return Shown(figure.name, figure.title, Markup(figure.svg), tuple(links))
 

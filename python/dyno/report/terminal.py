@@ -19,6 +19,7 @@ from dyno.model.findings import (
     FolderComparison,
     format_quantity,
     format_ratio,
+    format_share,
 )
 
 NARROW = 100  # columns; a narrower terminal gets the narrower table
@@ -33,7 +34,11 @@ def show(findings: Findings, console: Console, chosen: Sequence[str] | None = No
     parts: list[RenderableType] = [_head(findings)]
     for response in shown:
         cells = [cell for cell in findings.cells if cell.response == response]
-        parts += [Text(), _heading(_title(response)), _narrow_cells(cells) if narrow else _cells(cells)]
+        parts += [
+            Text(),
+            _heading(_title(response)),
+            (_narrow_cells if narrow else _cells)(cells, findings.precision_of),
+        ]
         found = [each for each in findings.comparisons if each.response == response]
         if found:
             parts += [Text(), *(_sentence(each) for each in found)]
@@ -51,7 +56,7 @@ def show(findings: Findings, console: Console, chosen: Sequence[str] | None = No
     _print(console, Group(*parts))
 
 
-def show_folders(comparisons: Sequence[FolderComparison], console: Console) -> None:
+def show_folders(comparisons: Sequence[FolderComparison], console: Console, first_name: str, second_name: str) -> None:
     """Print two results folders side by side."""
     if not comparisons:
         _print(console, Text("Neither folder has a cell."))
@@ -71,8 +76,13 @@ def show_folders(comparisons: Sequence[FolderComparison], console: Console) -> N
             format_ratio(each.ratio, each.ci) if each.ratio is not None and each.ci else "-",
             each.verdict,
         )
-    warning = "The folders' runs were not interleaved: a difference may be the machine's drift."
-    _print(console, Group(_heading(_title(first.response)), table, Text(), Text(warning, style="yellow")))
+    names = Text(_plain(f"first: {first_name}\nsecond: {second_name}"), style="dim")
+    warnings = ["The folders' runs were not interleaved: a difference may be the machine's drift."]
+    differs = sorted({key for each in comparisons for key in each.differs})
+    if differs:
+        warnings.append(f"The two were not asked for the same: they differ in {', '.join(differs)}.")
+    notes = [Text(_plain(warning), style="yellow") for warning in warnings]
+    _print(console, Group(names, _heading(_title(first.response)), table, Text(), *notes))
 
 
 def _print(console: Console, what: RenderableType) -> None:
@@ -118,7 +128,7 @@ def _or_dash(value: float | None) -> str:
 
 
 def _share(value: float | None) -> str:
-    return "-" if value is None else f"{value * 100:.2g}%" if value < 1 else f"{value * 100:.0f}%"
+    return "-" if value is None else format_share(value)
 
 
 def _head(findings: Findings) -> Group:
@@ -133,12 +143,12 @@ def _head(findings: Findings) -> Group:
     )
 
 
-def _cells(cells: Sequence[CellSummary]) -> Table:
+def _cells(cells: Sequence[CellSummary], precision_of: str) -> Table:
     table = _table()
     factors = list(dict.fromkeys(factor for cell in cells for factor in cell.levels))
     _columns(table, *(factors or ["cell"]))
     _columns(table, "n", "not ok", "mean", "sd", "cov", "interval", "+-", justify="right")
-    _columns(table, "precise")
+    _columns(table, "ratio within" if precision_of == "ratio" else "precise")
     for cell in cells:
         _row(
             table,
@@ -150,17 +160,17 @@ def _cells(cells: Sequence[CellSummary]) -> Table:
             _share(cell.cov),
             f"[{format_quantity(cell.ci[0])}, {format_quantity(cell.ci[1])}]" if cell.ci else "-",
             _share(cell.precision),
-            _precise(cell),
+            _precise(cell, precision_of),
         )
     return table
 
 
-def _narrow_cells(cells: Sequence[CellSummary]) -> Table:
+def _narrow_cells(cells: Sequence[CellSummary], precision_of: str) -> Table:
     """The same in half the width: the interval as mean and half-width, runs that are not ok as their number."""
     table = _table()
     _columns(table, "cell")
     _columns(table, "n", "not ok", "mean", "+-", justify="right")
-    _columns(table, "precise")
+    _columns(table, "ratio within" if precision_of == "ratio" else "precise")
     for cell in cells:
         not_ok = str(cell.failed + cell.invalid + cell.partial)
         _row(
@@ -170,13 +180,15 @@ def _narrow_cells(cells: Sequence[CellSummary]) -> Table:
             not_ok if not_ok != "0" else "-",
             _or_dash(cell.mean),
             _share(cell.precision),
-            _precise(cell),
+            _precise(cell, precision_of),
         )
     return table
 
 
-def _precise(cell: CellSummary) -> Text:
-    return Text("yes", style="green") if cell.converged else Text("no", style="yellow")
+def _precise(cell: CellSummary, precision_of: str) -> Text:
+    """By what decides: "+-" is of the mean, which a study of ratios does not go by."""
+    reached = f"{_share(cell.reached)} " if precision_of == "ratio" else ""
+    return Text(f"{reached}yes", style="green") if cell.converged else Text(f"{reached}no", style="yellow")
 
 
 def _not_ok(cell: CellSummary) -> Text:

@@ -120,7 +120,9 @@ def test_every_failure_is_counted_even_where_not_all_are_listed() -> None:
 def test_two_folders_stand_side_by_side_with_the_warning() -> None:
     a, b = fake_results.eight_cells(), fake_results.eight_cells(9)
     out = io.StringIO()
-    terminal.show_folders(compare_folders(a.study, a.runs, b.study, b.runs), Console(file=out))
+    terminal.show_folders(
+        compare_folders(a.study, a.runs, b.study, b.runs), Console(file=out), "results/a", "results/b"
+    )
     assert "6 / 9" in out.getvalue()
     assert "not interleaved" in out.getvalue()
     assert "faster" not in out.getvalue()
