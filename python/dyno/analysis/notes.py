@@ -81,16 +81,19 @@ def _promises(study: Study, table: Table) -> Iterator[str]:
     for run in table.ok_runs:
         read_back.setdefault(run.slot.cell, run.settings)
     for name in PROMISES:
+        promised: dict[str, str] = {}
         for pair in compared:
             a, b = (_setting(name, read_back.get(cell.index, {})) for cell in (pair.a, pair.b))
             if a is None or b is None:  # as asked: what one side read back is not spelt as the other side's wish
                 a, b = (_setting(name, cell.system.options) for cell in (pair.a, pair.b))
             if a != b:
-                yield (
-                    f"The compared levels differ in {name} ({pair.level_a}: {a or 'not set'}, {pair.level_b}: "
-                    f"{b or 'not set'}): they do not promise the same, so a difference may be the price of the promise."
-                )
-                break
+                promised |= {pair.level_a: a or "not set", pair.level_b: b or "not set"}
+        if promised:
+            told = ", ".join(f"{level}: {value}" for level, value in promised.items())
+            yield (
+                f"The compared levels differ in {name} ({told}): they do not promise the same, so a difference may be "
+                "the price of the promise."
+            )
 
 
 def _setting(name: str, options: Mapping[str, Any]) -> str | None:

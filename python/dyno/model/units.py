@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Mapping
 from decimal import Decimal
 from typing import Annotated
 
@@ -51,8 +52,15 @@ def _parse(value: object, units: dict[str, float] | dict[str, int], what: str, e
     if not unit:
         if float(number) == 0:
             return 0.0
-        raise ValueError(f"{value!r} has no unit: write it as {example} (units: {known})")
+        raise ValueError(f"{value!r} has no unit: write it as {_with_unit(number, units)} (units: {known})")
     raise ValueError(f"{value!r} has an unknown unit {unit!r} (units: {known})")
+
+
+def _with_unit(number: str, units: Mapping[str, object]) -> str:
+    """The number with the units that were most likely meant."""
+    if "%" in units:
+        return f"{Decimal(number) * 100 if Decimal(number) <= 1 else Decimal(number):f}%"
+    return f"{number} s or {number} ms" if "ms" in units else f"{number} B or {number} MiB"
 
 
 def parse_size(value: object) -> int:

@@ -124,8 +124,8 @@ class _Composer:
         except yaml.MarkedYAMLError as error:
             mark = error.problem_mark or error.context_mark
             said = ": ".join(part for part in (error.context, error.problem) if part)
-            hint = "; indent with spaces, not tabs" if "\\t" in said or " tab " in said else ""
-            raise StudyError(Problem(self._place(mark), "", f"not valid YAML: {said}{hint}")) from None
+            line = text.splitlines()[mark.line] if mark is not None and mark.line < len(text.splitlines()) else ""
+            raise StudyError(Problem(self._place(mark), "", f"not valid YAML: {said}{_remedy(said, line)}")) from None
         except (yaml.YAMLError, ValueError, OverflowError) as error:
             raise StudyError(Problem(self._place(None), "", f"not valid YAML: {error}")) from None
 
@@ -237,6 +237,17 @@ class _Composer:
                 raise self._error(event, f"{shown(text)} is too large a number; quote it if it is text")
             return number
         return text
+
+
+def _remedy(said: str, line: str) -> str:
+    """What most often is behind the parser's words, from the line at which it gave up."""
+    if "\\t" in said or " tab " in said or ("\t" in line and "start any token" in said):
+        return "; indent with spaces, not tabs"
+    if "flow mapping" in said and "${" in line:
+        return '; within braces, quote "${...}"'
+    if "mapping values are not allowed" in said:
+        return "; quote a text that has ': ' in it"
+    return ""
 
 
 def _what(node: Node) -> str:

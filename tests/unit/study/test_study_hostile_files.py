@@ -192,3 +192,15 @@ def test_what_a_terminal_would_act_on_is_escaped_and_long_values_are_cut(value: 
 @pytest.mark.parametrize("key", ["a\\nb", "x" * 1000, "\\u202e"])
 def test_keys_are_escaped_and_cut_too(key: str, tmp_path: Path) -> None:
     assert "unknown key" in refused_bytes(changed({13: f'  mix: a\n  "{key}": 1'}), tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("line", "remedy"),
+    [
+        ("factors: {a: ${b}}", 'within braces, quote "${...}"'),
+        ("question: is it: so?", "quote a text that has ': ' in it"),
+        ("factors:\n\ta: 1", "indent with spaces, not tabs"),
+    ],
+)
+def test_the_commonest_slips_of_yaml_come_with_their_remedy(line: str, remedy: str, tmp_path: Path) -> None:
+    assert refused_bytes(f"study: x\n{line}\n", tmp_path).endswith(remedy)

@@ -102,7 +102,7 @@ CASES: dict[str, tuple[dict[int, str], str]] = {
     "a size without its unit": (
         {10: "    cache_size: 64"},
         (
-            "10: system.config.cache_size: 64 has no unit: write it as 8 GiB (units: B, kB, KB, MB, GB, TB, "
+            "10: system.config.cache_size: 64 has no unit: write it as 64 B or 64 MiB (units: B, kB, KB, MB, GB, TB, "
             "KiB, MiB, GiB, TiB)"
         ),
     ),
@@ -115,7 +115,7 @@ CASES: dict[str, tuple[dict[int, str], str]] = {
     ),
     "a duration without its unit": (
         {15: "limits: {stop: 5}"},
-        "15: limits.stop: 5 has no unit: write it as 60 min (units: us, ms, s, min, h, d)",
+        "15: limits.stop: 5 has no unit: write it as 5 s or 5 ms (units: us, ms, s, min, h, d)",
     ),
     "a mapping for a value": (
         {10: "    cache_size: {a: 1}"},
