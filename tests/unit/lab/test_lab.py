@@ -505,6 +505,23 @@ def test_a_disk_with_room_for_the_data_twice_is_enough(lab: Laboratory) -> None:
     assert ending.completed, [record.cause for record in results.runs]
 
 
+def test_a_run_is_not_begun_where_the_growth_of_an_earlier_one_would_fill_the_disk(lab: Laboratory) -> None:
+    runs: list[int] = []
+
+    def drive(_runner: Any, seed: int) -> Any:
+        runs.append(seed)
+        (live,) = lab.root.glob("**/live")
+        (live / "grown").write_bytes(b"x" * 1_000_000)
+        return measured(100.0)
+
+    lab.faults["workload.drive"] = Fault(drive)
+    lab.host = disk(lambda: 500_000 if runs else PLENTY)
+    ending, results = lab.run(tried(free_disk=1000, min=3, max=3))
+    assert "the disk is too full" in ending.reason
+    assert [record.outcome for record in results.runs] == [Outcome.OK, Outcome.FAILED]
+    assert len(runs) == 1
+
+
 def test_the_guard_asks_for_what_earlier_runs_grew_by(journal: undo.UndoJournal, tmp_path: Path) -> None:
     guard = DiskGuard(disk(lambda: 1000)(journal), tmp_path, tmp_path, keep=500)
     guard.forecast(400)
