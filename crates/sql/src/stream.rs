@@ -1,0 +1,196 @@
+//! A byte stream to a server, over TCP or a socket file, with limits on how long anything may take.
+
+use std::fmt;
+use std::io::{self, Read, Write};
+use std::net::{Shutdown, TcpStream, ToSocketAddrs};
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use socket2::{Domain, SockAddr, Socket, Type};
+
+use crate::error::{Error, ErrorKind, Result};
+
+/// Where a server listens.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Address {
+    /// A host name or address, and a port.
+    Tcp(String, u16),
+    /// A socket file.
+    Unix(PathBuf),
+}
+
+impl fmt::Display for Address {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Tcp(host, port) => write!(f, "{host}:{port}"),
+            Self::Unix(path) => write!(f, "{}", path.display()),
+        }
+    }
+}
+
+/// How long to wait for a connection, and within an operation for bytes to come or go. Each is above 0.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// For a connection, up to the end of the log-in.
+    pub connect: Duration,
+    /// For the next bytes of an answer.
+    pub read: Duration,
+    /// For a request to be taken.
+    pub write: Duration,
+}
+
+/// A connected stream. Small requests go out at once (`TCP_NODELAY`).
+#[derive(Debug)]
+pub enum Stream {
+    /// Over TCP.
+    Tcp(TcpStream),
+    /// Over a socket file.
+    Unix(UnixStream),
+}
+
+impl Stream {
+    /// Connects within `limits.connect`. Reads and writes then have that limit each, for the log-in, until
+    /// [`Self::limit`].
+    pub fn connect(address: &Address, limits: Limits) -> Result<Self> {
+        let stream = match address {
+            Address::Tcp(host, port) => connect_tcp(host, *port, limits.connect).map(Self::Tcp),
+            Address::Unix(path) => {
+                let connect = || {
+                    let socket = Socket::new(Domain::UNIX, Type::STREAM, None)?;
+                    socket.connect_timeout(&SockAddr::unix(path)?, limits.connect)?;
+                    Ok(Self::Unix(OwnedFd::from(socket).into()))
+                };
+                connect()
+            }
+        };
+        stream
+            .and_then(|stream| {
+                stream.limit(limits.connect, limits.connect)?;
+                Ok(stream)
+            })
+            .map_err(|error| {
+                Error::new(
+                    ErrorKind::Connect,
+                    format!("connecting to {address}: {error}; does the server run?"),
+                )
+            })
+    }
+
+    /// Sets the limits on reads and writes.
+    pub fn limit(&self, read: Duration, write: Duration) -> io::Result<()> {
+        match self {
+            Self::Tcp(stream) => {
+                stream.set_read_timeout(Some(read))?;
+                stream.set_write_timeout(Some(write))
+            }
+            Self::Unix(stream) => {
+                stream.set_read_timeout(Some(read))?;
+                stream.set_write_timeout(Some(write))
+            }
+        }
+    }
+
+    fn try_clone(&self) -> io::Result<Self> {
+        match self {
+            Self::Tcp(stream) => stream.try_clone().map(Self::Tcp),
+            Self::Unix(stream) => stream.try_clone().map(Self::Unix),
+        }
+    }
+
+    fn shutdown(&self) {
+        // One that is closed already needs no end.
+        let _ = match self {
+            Self::Tcp(stream) => stream.shutdown(Shutdown::Both),
+            Self::Unix(stream) => stream.shutdown(Shutdown::Both),
+        };
+    }
+}
+
+fn connect_tcp(host: &str, port: u16, limit: Duration) -> io::Result<TcpStream> {
+    let mut last = io::Error::new(io::ErrorKind::NotFound, "the name has no address");
+    for address in (host, port).to_socket_addrs()? {
+        match TcpStream::connect_timeout(&address, limit) {
+            Ok(stream) => {
+                stream.set_nodelay(true)?;
+                return Ok(stream);
+            }
+            Err(error) => last = error,
+        }
+    }
+    Err(last)
+}
+
+impl Read for Stream {
+    #[inline]
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        match self {
+            Self::Tcp(stream) => stream.read(buffer),
+            Self::Unix(stream) => stream.read(buffer),
+        }
+    }
+}
+
+impl Write for Stream {
+    #[inline]
+    fn write(&mut self, buffer: &[u8]) -> io::Result<usize> {
+        match self {
+            Self::Tcp(stream) => stream.write(buffer),
+            Self::Unix(stream) => stream.write(buffer),
+        }
+    }
+
+    #[inline]
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// As what an error of reading or writing a stream counts.
+impl From<io::Error> for Error {
+    fn from(error: io::Error) -> Self {
+        let kind = match error.kind() {
+            // A limit on a socket shows as either.
+            io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => ErrorKind::Timeout,
+            _ => ErrorKind::ConnectionLost,
+        };
+        let message = match kind {
+            ErrorKind::Timeout => "no answer within the limit".to_owned(),
+            _ => format!("the connection broke: {error}"),
+        };
+        Self::new(kind, message)
+    }
+}
+
+/// Ends what a connection waits for, from another thread, and keeps it from connecting again.
+#[derive(Clone, Debug, Default)]
+pub struct Interrupter(Arc<Mutex<State>>);
+
+#[derive(Debug, Default)]
+struct State {
+    stopped: bool,
+    stream: Option<Stream>,
+}
+
+impl Interrupter {
+    /// Ends it; whoever waits gets an error of kind `connection_lost`.
+    pub fn interrupt(&self) {
+        let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        state.stopped = true;
+        if let Some(stream) = &state.stream {
+            stream.shutdown();
+        }
+    }
+
+    /// Watches over a new stream, in place of the one before. An error where it was interrupted already.
+    pub fn watch(&self, stream: &Stream) -> Result<()> {
+        let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if state.stopped {
+            return Err(Error::new(ErrorKind::ConnectionLost, "the run is to end"));
+        }
+        state.stream = Some(stream.try_clone()?);
+        Ok(())
+    }
+}
