@@ -100,7 +100,6 @@ impl ErrorKind {
             Self::DiskFull
                 | Self::Corrupt
                 | Self::CannotOpen
-                | Self::ReadOnly
                 | Self::AccessDenied
                 | Self::Refused
                 | Self::Protocol

@@ -55,9 +55,7 @@ pub trait Connection: Send {
     type Statement: Send;
 
     /// A row of an answer.
-    type Row<'r>: Row
-    where
-        Self: 'r;
+    type Row<'r>: Row;
 
     /// What its statements must be written in.
     const DIALECT: Dialect;
@@ -139,4 +137,70 @@ pub trait Row {
 
     /// The next column, text in its bytes. NULL is an error.
     fn text(&mut self) -> Result<&[u8]>;
+}
+
+/// A connection that is lent is one.
+impl<C: Connection> Connection for &mut C {
+    type Statement = C::Statement;
+    type Row<'r> = C::Row<'r>;
+
+    const DIALECT: Dialect = C::DIALECT;
+
+    fn prepare(&mut self, sql: &str) -> Result<Self::Statement> {
+        (**self).prepare(sql)
+    }
+
+    #[inline]
+    fn execute(&mut self, statement: &mut Self::Statement, values: &[Value<'_>]) -> Result<u64> {
+        (**self).execute(statement, values)
+    }
+
+    #[inline]
+    fn query(
+        &mut self,
+        statement: &mut Self::Statement,
+        values: &[Value<'_>],
+        each: impl FnMut(&mut Self::Row<'_>) -> Result<()>,
+    ) -> Result<u64> {
+        (**self).query(statement, values, each)
+    }
+
+    fn execute_each(
+        &mut self,
+        statement: &mut Self::Statement,
+        sets: &[Value<'_>],
+        width: usize,
+    ) -> Result<u64> {
+        (**self).execute_each(statement, sets, width)
+    }
+
+    fn query_each(
+        &mut self,
+        statement: &mut Self::Statement,
+        sets: &[Value<'_>],
+        width: usize,
+        each: impl FnMut(usize, &mut Self::Row<'_>) -> Result<()>,
+    ) -> Result<u64> {
+        (**self).query_each(statement, sets, width, each)
+    }
+
+    fn insert_rows(&mut self, table: &str, columns: &[&str], values: &[Value<'_>]) -> Result<()> {
+        (**self).insert_rows(table, columns, values)
+    }
+
+    fn run(&mut self, sql: &str) -> Result<()> {
+        (**self).run(sql)
+    }
+
+    fn reconnect(&mut self) -> Result<()> {
+        (**self).reconnect()
+    }
+
+    fn version(&self) -> &str {
+        (**self).version()
+    }
+
+    fn interrupter(&self) -> Interrupter {
+        (**self).interrupter()
+    }
 }
