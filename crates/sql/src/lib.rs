@@ -4,6 +4,7 @@
 //! it is compiled for each protocol: nothing is decided while operations run.
 
 mod error;
+pub mod sqlite;
 mod stream;
 
 pub use error::{Error, ErrorKind, Result};
@@ -50,11 +51,16 @@ pub enum Dialect {
 ///
 /// After an error of a kind that [`ErrorKind::breaks_connection`], the connection is of no use until
 /// [`Connection::reconnect`] succeeded; all its statements are gone then and must be prepared anew.
-pub trait Connection: Send {
+///
+/// A connection to a server may move between threads; a session of `SQLite` cannot, since it borrows a
+/// database that one thread at a time may use. What moves connections asks for `Send` besides.
+pub trait Connection {
     /// A prepared statement of this connection.
     type Statement: Send;
 
     /// A row of an answer.
+    // Without `where Self: 'r`: together with the closures below, which take rows of any lifetime, it
+    // would shut out every connection that borrows something.
     type Row<'r>: Row;
 
     /// What its statements must be written in.
