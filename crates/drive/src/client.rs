@@ -304,7 +304,7 @@ impl Client<'_> {
     }
 
     /// Sleeps, but not longer than the run.
-    fn sleep_until(&self, time: Instant) {
+    pub fn sleep_until(&self, time: Instant) {
         const LOOK_EVERY: Duration = Duration::from_millis(100);
         loop {
             let left = time.saturating_duration_since(Instant::now());
