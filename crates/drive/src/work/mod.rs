@@ -2,7 +2,6 @@
 
 mod ledger;
 mod null;
-mod tpcc;
 mod ycsb;
 
 use std::time::Duration;
@@ -14,7 +13,6 @@ use crate::failure::{Failure, OperationError};
 
 pub use ledger::{LedgerCheck, LedgerCreate, LedgerRun};
 pub use null::NullRun;
-pub use tpcc::{TpccCheck, TpccLoad, TpccRun};
 pub use ycsb::{YcsbBackend, YcsbLoad, YcsbRun};
 
 /// What all clients of a run share, and how each gets its own work.
