@@ -209,26 +209,30 @@ impl Client<'_> {
             let Some(index) = work.prepare() else {
                 break Ok(Cause::Operations);
             };
-            let intended_ns = match turn {
+            let mut start = Instant::now();
+            let mut due_ns = None;
+            match turn {
                 Turn::Closed { think, .. } => {
                     let pause = work.pause() + if operations > 0 { think } else { Duration::ZERO };
                     if !pause.is_zero() {
-                        self.sleep_until(Instant::now() + pause);
+                        start = self.sleep_until(start + pause);
                     }
-                    None
                 }
-                Turn::Open { schedule, until } => {
-                    match schedule.take(until, nanoseconds(origin, Instant::now())) {
-                        Ok(due_ns) => {
-                            self.wait_for(origin, due_ns, &mut notes);
-                            Some(due_ns)
+                Turn::Open { schedule, until } => match schedule.take(until, end_ns) {
+                    Ok(due) => {
+                        let at = origin + Duration::from_nanos(due);
+                        if at > start {
+                            notes.fold(due);
+                            start = self.sleep_until(at);
                         }
-                        Err(cause) => break Ok(cause),
+                        due_ns = Some(due);
                     }
-                }
-            };
-            line.wait();
-            let start = Instant::now();
+                    Err(cause) => break Ok(cause),
+                },
+            }
+            if line.broken {
+                start = self.sleep_until(line.retry_at);
+            }
             let answer = line.perform(work);
             let end = Instant::now();
             if answer.is_err() && self.halt.load(Ordering::Relaxed) {
@@ -236,7 +240,7 @@ impl Client<'_> {
             }
             end_ns = nanoseconds(origin, end);
             let service_ns = nanoseconds(start, end);
-            let lag_ns = intended_ns.map_or(0, |due_ns| {
+            let lag_ns = due_ns.map_or(0, |due_ns| {
                 end_ns.saturating_sub(service_ns).saturating_sub(due_ns)
             });
             let mut sample = Sample {
@@ -293,23 +297,14 @@ impl Client<'_> {
         failure
     }
 
-    /// Waits until a request is due; returns at once where it was due already.
-    #[inline]
-    fn wait_for(&self, origin: Instant, due_ns: u64, notes: &mut Notes) {
-        let due = origin + Duration::from_nanos(due_ns);
-        if due > Instant::now() {
-            notes.fold(due_ns);
-            self.sleep_until(due);
-        }
-    }
-
-    /// Sleeps, but not longer than the run.
-    pub fn sleep_until(&self, time: Instant) {
+    /// Sleeps, but not longer than the run; gives the time at which it woke up.
+    pub fn sleep_until(&self, time: Instant) -> Instant {
         const LOOK_EVERY: Duration = Duration::from_millis(100);
         loop {
-            let left = time.saturating_duration_since(Instant::now());
+            let now = Instant::now();
+            let left = time.saturating_duration_since(now);
             if left.is_zero() || self.halt.load(Ordering::Relaxed) {
-                return;
+                return now;
             }
             thread::sleep(left.min(LOOK_EVERY));
         }
@@ -339,14 +334,6 @@ impl<'a, 'c> Line<'a, 'c> {
             pause: client.backoff.first,
             reconnects: 0,
             rng: Random::new(client.seed, JITTER + u64::from(client.number)),
-        }
-    }
-
-    /// Waits for the time of the next attempt where the connection is lost.
-    #[inline]
-    fn wait(&self) {
-        if self.broken {
-            self.client.sleep_until(self.retry_at);
         }
     }
 
