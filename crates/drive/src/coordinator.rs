@@ -24,7 +24,8 @@ use crate::result::{Cpu, DriveResult, EndedBy, Figures, Measured, OpenLoop, Time
 use crate::schedule::Schedule;
 use crate::timeline::Timeline;
 use crate::work::{
-    Findings, Inspection, LedgerCheck, LedgerCreate, LedgerRun, NullRun, Plan, Work, YcsbBackend, YcsbLoad, YcsbRun,
+    Findings, Inspection, LedgerCheck, LedgerCreate, LedgerRun, NullRun, Plan, TpccCheck, TpccLoad,
+    TpccRun, Work, YcsbBackend, YcsbLoad, YcsbRun,
 };
 
 /// How a job is carried out, apart from what it asks.
@@ -59,6 +60,15 @@ pub fn drive(job: &Job, options: &Options) -> io::Result<DriveResult> {
 
 fn drive_on_sql<B: SqlBackend>(job: &Job, options: &Options) -> io::Result<DriveResult> {
     match (&job.workload, job.phase) {
+        (WorkloadJob::Tpcc(tpcc), Phase::Load) => {
+            carry_out::<B, _>(job, options, &TpccLoad::new(tpcc))
+        }
+        (WorkloadJob::Tpcc(tpcc), Phase::Run) => {
+            carry_out::<B, _>(job, options, &TpccRun::new(job, tpcc))
+        }
+        (WorkloadJob::Tpcc(tpcc), Phase::Check) => {
+            inspect::<B, _>(job, options, &TpccCheck::new(tpcc))
+        }
         (WorkloadJob::Ledger(_), Phase::Load) => carry_out::<B, _>(job, options, &LedgerCreate),
         (WorkloadJob::Ledger(ledger), Phase::Run) => {
             carry_out::<B, _>(job, options, &LedgerRun::new(job, ledger, options.out))

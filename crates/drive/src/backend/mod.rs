@@ -1,6 +1,7 @@
 //! What a store must offer to be driven. One module a kind.
 
 mod null;
+mod server;
 mod sqlite;
 
 use std::collections::BTreeMap;
@@ -15,7 +16,7 @@ use crate::failure::Failure;
 use crate::job::Job;
 
 pub use null::Null;
-pub use sqlite::{Sqlite as Mysql, Sqlite as Postgresql};
+pub use server::{Mysql, Postgresql};
 pub use sqlite::{Sqlite, version as sqlite_version};
 
 /// Counters and sizes by name.

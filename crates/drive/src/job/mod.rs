@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 pub use backend::{BackendJob, JournalMode, LockingMode, SqliteConfig, SqliteJob, Synchronous};
-pub use workload::{LedgerJob, Table, WorkloadJob, YcsbJob};
+pub use workload::{LedgerJob, Table, TpccJob, WorkloadJob, YcsbJob};
 
 /// What a driver is asked to do, once.
 #[derive(Clone, Debug)]
@@ -272,7 +272,7 @@ fn check_pair(
 ) -> Result<(), JobError> {
     let stores = !matches!(backend, BackendJob::Null);
     match workload {
-        WorkloadJob::Ledger(_) if !stores => Err(JobError::new(
+        WorkloadJob::Tpcc(_) | WorkloadJob::Ledger(_) if !stores => Err(JobError::new(
             "workload.kind",
             "needs a store that keeps what is written, and backend null keeps nothing",
         )),

@@ -14,10 +14,23 @@ use super::{Nothing, Phase};
 pub enum WorkloadJob {
     /// YCSB's core workloads.
     Ycsb(YcsbJob),
+    /// TPC-C.
+    Tpcc(TpccJob),
     /// Uniquely numbered rows, counted afterwards.
     Ledger(LedgerJob),
     /// Nothing: shows the driver's own cost.
     Null,
+}
+
+/// TPC-C, and whether terminals wait as people do.
+#[derive(Clone, Debug)]
+pub struct TpccJob {
+    /// Sizes and mix.
+    pub config: dyno_tpcc::Config,
+    /// Whether a terminal is typed at before each transaction.
+    pub keying_time: bool,
+    /// Whether its answer is thought about.
+    pub think_time: bool,
 }
 
 /// Rows that are numbered, so that each can be accounted for.
@@ -226,9 +239,36 @@ pub(super) fn read_workload(
     let (kind, rest) = split_kind(part, "workload", &["ycsb", "tpcc", "ledger", "null"])?;
     match kind {
         0 => read_ycsb(rest).map(WorkloadJob::Ycsb),
+        1 => read_tpcc(rest, seed).map(WorkloadJob::Tpcc),
         2 => read_ledger(rest, phase).map(WorkloadJob::Ledger),
         _ => read::<Nothing>(rest, "workload").map(|_| WorkloadJob::Null),
     }
+}
+
+fn read_tpcc(part: Value, seed: u64) -> Result<TpccJob, JobError> {
+    let raw: RawTpcc = read(part, "workload")?;
+    check_range("workload.warehouses", raw.warehouses, 1, 100_000)?;
+    check_range("workload.items", raw.items, 100, 100_000)?;
+    check_range(
+        "workload.customers_per_district",
+        raw.customers_per_district,
+        30,
+        3000,
+    )?;
+    Ok(TpccJob {
+        config: dyno_tpcc::Config {
+            warehouses: raw.warehouses,
+            items: raw.items,
+            customers_per_district: raw.customers_per_district,
+            mix: match raw.mix {
+                RawTpccMix::Standard => dyno_tpcc::Mix::Standard,
+                RawTpccMix::LookingGlass => dyno_tpcc::Mix::LookingGlass,
+            },
+            seed,
+        },
+        keying_time: raw.keying_time,
+        think_time: raw.think_time,
+    })
 }
 
 fn read_ledger(part: Value, phase: Phase) -> Result<LedgerJob, JobError> {
@@ -314,13 +354,19 @@ fn read_chooser(raw: &RawYcsb) -> Result<Chooser, JobError> {
     check_range("workload.exponential_keys", raw.exponential_keys, 1e-12, 1.0)?;
     Ok(match raw.key_chooser {
         RawChooser::Zipfian => Chooser::Zipfian(raw.theta),
-        RawChooser::ClusteredZipfian => Chooser::Zipfian(raw.theta),
-        RawChooser::YcsbZipfian => Chooser::Uniform,
+        RawChooser::ClusteredZipfian => Chooser::ClusteredZipfian(raw.theta),
+        RawChooser::YcsbZipfian => Chooser::YcsbZipfian,
         RawChooser::Uniform => Chooser::Uniform,
         RawChooser::Latest => Chooser::Latest(raw.theta),
-        RawChooser::Hotspot => Chooser::Uniform,
-        RawChooser::Exponential => Chooser::Uniform,
-        RawChooser::Sequential => Chooser::Uniform,
+        RawChooser::Hotspot => Chooser::Hotspot {
+            keys: raw.hotspot_keys,
+            operations: raw.hotspot_operations,
+        },
+        RawChooser::Exponential => Chooser::Exponential {
+            percentile: raw.exponential_percentile,
+            keys: raw.exponential_keys,
+        },
+        RawChooser::Sequential => Chooser::Sequential,
     })
 }
 

@@ -2,6 +2,7 @@
 
 mod ledger;
 mod null;
+mod tpcc;
 mod ycsb;
 
 use std::time::Duration;
@@ -13,6 +14,7 @@ use crate::failure::{Failure, OperationError};
 
 pub use ledger::{LedgerCheck, LedgerCreate, LedgerRun};
 pub use null::NullRun;
+pub use tpcc::{TpccCheck, TpccLoad, TpccRun};
 pub use ycsb::{YcsbBackend, YcsbLoad, YcsbRun};
 
 /// What all clients of a run share, and how each gets its own work.

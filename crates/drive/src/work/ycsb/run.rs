@@ -1,7 +1,7 @@
 //! YCSB's core workloads: a mix of operations on rows chosen by a law.
 
 use dyno_load::{
-    InsertSlot, KEY_LENGTH, KeySpace, KeyText, Operation, Random, Request, Stream, Workload,
+    InsertSlot, KEY_LENGTH, KeySpace, KeyText, Operation, Random, Request, Stream, Workload, certify,
     fill_printable, write_key,
 };
 
@@ -31,7 +31,7 @@ pub(super) fn fill(
         Fields::One(field) => field,
     };
     for (field, value) in (first..).zip(values.chunks_mut(job.table.field_length as usize)) {
-        let _=(seed,key,field); fill_printable(value, rng);
+        certify(value, seed, key, field, rng);
     }
 }
 
