@@ -105,20 +105,48 @@ impl Drop for Folder {
     }
 }
 
-/// Sends a signal to a process of ours and waits for its end; kills it where it takes too long.
-pub(crate) fn end(process: &mut Child, signal: Signal) {
-    let pid = Pid::from_raw(i32::try_from(process.id()).unwrap());
-    let since = Instant::now();
-    if process.try_wait().is_ok_and(|ended| ended.is_some()) {
-        return;
+/// A process that ends with its owner.
+#[derive(Debug)]
+pub(crate) struct Process {
+    child: Child,
+    /// What ends it best.
+    signal: Signal,
+}
+
+impl Process {
+    pub(crate) fn new(child: Child, signal: Signal) -> Self {
+        Self { child, signal }
     }
-    let _ = kill(pid, signal);
-    while process.try_wait().is_ok_and(|ended| ended.is_none()) {
-        if since.elapsed() > Duration::from_secs(20) {
-            let _ = process.kill();
-            let _ = process.wait();
+
+    pub(crate) fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    pub(crate) fn has_ended(&mut self) -> bool {
+        self.child.try_wait().unwrap().is_some()
+    }
+
+    /// Ends it by a signal; kills it where that takes too long.
+    pub(crate) fn end(&mut self, signal: Signal) {
+        if !matches!(self.child.try_wait(), Ok(None)) {
             return;
         }
-        std::thread::sleep(Duration::from_millis(2));
+        let pid = Pid::from_raw(i32::try_from(self.child.id()).unwrap());
+        let _ = kill(pid, signal);
+        let since = Instant::now();
+        while matches!(self.child.try_wait(), Ok(None)) {
+            if since.elapsed() > Duration::from_secs(20) {
+                let _ = self.child.kill();
+                let _ = self.child.wait();
+                return;
+            }
+            std::thread::sleep(Duration::from_millis(2));
+        }
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        self.end(self.signal);
     }
 }

@@ -4,12 +4,12 @@
 use std::fs::{self, File};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 
 use nix::sys::signal::Signal;
 use nix::unistd::User;
 
-use crate::common::{Folder, account, end, free_port, wait_until};
+use crate::common::{Folder, Process, account, free_port, wait_until};
 
 /// How often another port is tried where somebody was faster to take one.
 const PORTS_TRIED: u32 = 5;
@@ -21,8 +21,8 @@ pub struct Postgres {
     account: Option<User>,
     settings: Vec<String>,
     port: u16,
-    process: Child,
-    // Dropped after the process was ended.
+    process: Process,
+    // Dropped after the process has ended.
     folder: Folder,
 }
 
@@ -91,12 +91,12 @@ impl Postgres {
     /// The first of its processes.
     #[must_use]
     pub fn pid(&self) -> u32 {
-        self.process.id()
+        self.process.pid()
     }
 
     /// Kills its first process as if it had crashed; the others see to that and end.
     pub fn kill(&mut self) {
-        end(&mut self.process, Signal::SIGKILL);
+        self.process.end(Signal::SIGKILL);
     }
 
     /// Starts it anew, with the same data and on the same port.
@@ -117,20 +117,13 @@ impl Postgres {
     }
 }
 
-impl Drop for Postgres {
-    fn drop(&mut self) {
-        // Its immediate shutdown: no checkpoint, as the data go, too.
-        end(&mut self.process, Signal::SIGQUIT);
-    }
-}
-
 fn spawn(
     programs: &Path,
     folder: &Folder,
     account: Option<&User>,
     settings: &[String],
     port: u16,
-) -> Child {
+) -> Process {
     let log = File::create(folder.path().join("log")).unwrap();
     let mut command = command(&programs.join("postgres"), folder, account);
     command
@@ -151,17 +144,17 @@ fn spawn(
     command
         .stdin(Stdio::null())
         .stdout(Stdio::null())
-        .stderr(log)
-        .spawn()
-        .unwrap()
+        .stderr(log);
+    // Its immediate shutdown: no checkpoint, as the data go, too.
+    Process::new(command.spawn().unwrap(), Signal::SIGQUIT)
 }
 
 /// Whether it takes connections; false where it has ended instead.
-fn wait_ready(folder: &Folder, process: &mut Child) -> bool {
+fn wait_ready(folder: &Folder, process: &mut Process) -> bool {
     let mut ended = false;
     wait_until("PostgreSQL takes connections", || {
-        ended = process.try_wait().unwrap().is_some();
-        ended || says_ready(folder, process.id())
+        ended = process.has_ended();
+        ended || says_ready(folder, process.pid())
     });
     !ended
 }
