@@ -5,9 +5,11 @@
 
 mod error;
 pub mod sqlite;
+mod postgres;
 mod stream;
 
 pub use error::{Error, ErrorKind, Result};
+pub use postgres::Postgres;
 pub use stream::{Address, Interrupter, Limits, Stream};
 
 /// Where a server is and as whom to enter.
