@@ -34,13 +34,13 @@ pub use input::{Buyer, Delivery, Input, Inputs, Line, NewOrder, OrderStatus, Pay
 pub use load::{Loader, create_indexes, create_tables};
 pub use pace::{keying_time, think_time};
 pub use random::{Constants, LastName, NuRand};
-pub use sql::SqlStore;
+pub use sql::{SqlStore, sql_texts};
 pub use store::{
     Buying, CustomerKey, CustomerStatus, Due, History, Item, LastOrder, LineStatus, NextOrder,
     Order, OrderLine, Payer, Place, Stock, StockChange, StockKey, Store,
 };
 pub use terminal::{Tally, Terminal};
-pub use transactions::{Outcome, Rows};
+pub use transactions::{Outcome, Rows, perform};
 
 /// Districts of a warehouse (1.2.1).
 pub const DISTRICTS: i64 = 10;

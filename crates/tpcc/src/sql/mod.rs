@@ -22,6 +22,7 @@ use dyno_sql::{Connection, Dialect, Error, ErrorKind, Result, Row, Value};
 
 pub use schema::{create_indexes, create_tables};
 use statements::Statements;
+pub use statements::sql_texts;
 
 use crate::store::{
     Buying, CustomerKey, CustomerStatus, Due, History, Item, LastOrder, LineStatus, NextOrder,

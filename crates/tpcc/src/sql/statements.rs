@@ -17,6 +17,14 @@ macro_rules! statements {
             pub stock: Vec<T>,
         }
 
+        /// The texts of all statements.
+        #[must_use]
+        pub fn sql_texts(dialect: Dialect) -> Vec<String> {
+            let mut texts = vec![$(in_dialect(dialect, $text.of(dialect)),)*];
+            texts.extend((1..=DISTRICTS).map(|district| in_dialect(dialect, &stock(district))));
+            texts
+        }
+
         impl<T> Statements<T> {
             /// Prepares all of them; the tables must be there.
             pub fn prepare<C: Connection<Statement = T>>(connection: &mut C) -> Result<Self> {
