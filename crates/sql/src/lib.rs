@@ -4,9 +4,11 @@
 //! it is compiled for each protocol: nothing is decided while operations run.
 
 mod error;
+mod mysql;
 mod stream;
 
 pub use error::{Error, ErrorKind, Result};
+pub use mysql::Mysql;
 pub use stream::{Address, Interrupter, Limits, Stream};
 
 /// Where a server is and as whom to enter.
