@@ -213,7 +213,12 @@ impl Client<'_> {
             let mut due_ns = None;
             match turn {
                 Turn::Closed { think, .. } => {
-                    let pause = work.pause() + if operations > 0 { think } else { Duration::ZERO };
+                    let pause = work.pause()
+                        + if operations > 0 {
+                            think
+                        } else {
+                            Duration::ZERO
+                        };
                     if !pause.is_zero() {
                         start = self.sleep_until(start + pause);
                     }

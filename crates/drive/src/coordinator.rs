@@ -85,9 +85,7 @@ fn drive_on_any<B: YcsbBackend>(job: &Job, options: &Options) -> io::Result<Driv
         (WorkloadJob::Ycsb(ycsb), Phase::Load) => {
             carry_out::<B, _>(job, options, &YcsbLoad::new(ycsb, job.seed))
         }
-        (WorkloadJob::Ycsb(ycsb), _) => {
-            carry_out::<B, _>(job, options, &YcsbRun::new(job, ycsb))
-        }
+        (WorkloadJob::Ycsb(ycsb), _) => carry_out::<B, _>(job, options, &YcsbRun::new(job, ycsb)),
         // The door lets no other workload in to a backend that takes no SQL.
         (_, phase) => {
             let idle = phase != Phase::Run;
@@ -198,9 +196,9 @@ impl<'a> Run<'a> {
                 rate_per_s,
                 arrivals,
                 ..
-            } => Some([0, 1].map(|part| {
-                Schedule::new(rate_per_s, arrivals, job.driver, job.seed, part)
-            })),
+            } => Some(
+                [0, 1].map(|part| Schedule::new(rate_per_s, arrivals, job.driver, job.seed, part)),
+            ),
         };
         let empty = Recording::new(operations.len(), schedules.is_some());
         let interval_ns = nanoseconds(job.interval);
@@ -581,7 +579,9 @@ impl<'a> Collector<'a> {
         }
         self.part = Part::begin(false, origin);
         self.times.measured_from_ns = self.part.origin_ns;
-        self.run.timeline().restart(self.run.measured_end().window_ns());
+        self.run
+            .timeline()
+            .restart(self.run.measured_end().window_ns());
         Ok(())
     }
 

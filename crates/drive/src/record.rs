@@ -245,9 +245,13 @@ mod tests {
         let mut values: Vec<u64> = (0..10_000_000)
             .map(|_| (least + rng.next_f64() * (most - least)).exp() as u64)
             .collect();
-        values.iter().for_each(|&value| note(&mut histogram, value, 1));
+        values
+            .iter()
+            .for_each(|&value| note(&mut histogram, value, 1));
         values.sort_unstable();
-        for quantile in [0.0, 0.001, 0.01, 0.25, 0.5, 0.9, 0.95, 0.99, 0.999, 0.9999, 1.0] {
+        for quantile in [
+            0.0, 0.001, 0.01, 0.25, 0.5, 0.9, 0.95, 0.99, 0.999, 0.9999, 1.0,
+        ] {
             #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
             let rank = ((quantile * values.len() as f64).ceil() as usize).clamp(1, values.len());
             let exact = values[rank - 1] as f64;

@@ -3,10 +3,10 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-use dyno_load::Random;
+use dyno_load::{Driver, Random};
 
 use crate::client::{Cause, Until};
-use crate::job::{Arrivals, Driver};
+use crate::job::Arrivals;
 
 /// The arrivals of one part of a run. Clients take them in turn; whoever takes one carries it out.
 #[derive(Debug)]
@@ -51,11 +51,11 @@ impl Schedule {
         Self {
             law: match arrivals {
                 Arrivals::Constant => Law::Constant(Constant {
-                    offset_ns: period_ns * f64::from(driver.number) / f64::from(driver.of),
+                    offset_ns: period_ns * driver.number as f64 / driver.of as f64,
                     period_ns,
                 }),
                 Arrivals::Poisson => {
-                    let stream = STREAM + part * 1000 + u64::from(driver.number);
+                    let stream = STREAM + part * 1000 + driver.number;
                     Law::Poisson(Mutex::new(Poisson {
                         mean_ns: period_ns,
                         now_ns: 0.0,
@@ -158,7 +158,6 @@ impl Poisson {
 mod tests {
     use super::*;
 
-    const ALONE: Driver = Driver { number: 0, of: 1 };
     const SECOND_NS: u64 = 1_000_000_000;
 
     fn taken(schedule: &Schedule, until: Until) -> Vec<u64> {
@@ -167,10 +166,13 @@ mod tests {
 
     #[test]
     fn constant_arrivals_lie_at_equal_distances_and_end_with_the_part() {
-        let schedule = Schedule::new(4.0, Arrivals::Constant, ALONE, 1, 0);
+        let schedule = Schedule::new(4.0, Arrivals::Constant, Driver::ALONE, 1, 0);
         let until = Until::Either(u64::MAX, SECOND_NS);
         assert_eq!(schedule.taken_and_left(until), (0, 4));
-        assert_eq!(taken(&schedule, until), [0, 250_000_000, 500_000_000, 750_000_000]);
+        assert_eq!(
+            taken(&schedule, until),
+            [0, 250_000_000, 500_000_000, 750_000_000]
+        );
         assert_eq!(schedule.take(until, 0), Err(Cause::Duration));
         assert_eq!(schedule.taken_and_left(until), (4, 0));
     }
@@ -181,15 +183,19 @@ mod tests {
             let schedule = Schedule::new(2.0, Arrivals::Constant, Driver { number, of: 2 }, 1, 0);
             taken(&schedule, Until::Either(u64::MAX, SECOND_NS))
         };
-        assert_eq!((of(0), of(1)), (vec![0, 500_000_000], vec![250_000_000, 750_000_000]));
+        assert_eq!(
+            (of(0), of(1)),
+            (vec![0, 500_000_000], vec![250_000_000, 750_000_000])
+        );
     }
 
     #[test]
     fn what_is_due_when_the_time_is_over_is_left_and_counted() {
         for arrivals in [Arrivals::Constant, Arrivals::Poisson] {
             let until = Until::Either(u64::MAX, SECOND_NS);
-            let all = taken(&Schedule::new(1000.0, arrivals, ALONE, 1, 0), until).len() as u64;
-            let schedule = Schedule::new(1000.0, arrivals, ALONE, 1, 0);
+            let all =
+                taken(&Schedule::new(1000.0, arrivals, Driver::ALONE, 1, 0), until).len() as u64;
+            let schedule = Schedule::new(1000.0, arrivals, Driver::ALONE, 1, 0);
             for _ in 0..10 {
                 schedule.take(until, 0).unwrap();
             }
@@ -200,7 +206,7 @@ mod tests {
 
     #[test]
     fn a_number_of_operations_ends_the_arrivals_too() {
-        let schedule = Schedule::new(1e6, Arrivals::Poisson, ALONE, 1, 0);
+        let schedule = Schedule::new(1e6, Arrivals::Poisson, Driver::ALONE, 1, 0);
         let until = Until::Either(5, u64::MAX);
         assert_eq!(taken(&schedule, until).len(), 5);
         assert_eq!(schedule.take(until, 0), Err(Cause::Operations));
@@ -211,7 +217,7 @@ mod tests {
     fn a_rate_out_of_reach_is_counted_without_drawing_all_of_it() {
         let until = Until::Either(u64::MAX, 10 * SECOND_NS);
         for arrivals in [Arrivals::Constant, Arrivals::Poisson] {
-            let schedule = Schedule::new(1e9, arrivals, ALONE, 1, 0);
+            let schedule = Schedule::new(1e9, arrivals, Driver::ALONE, 1, 0);
             let (_, left) = schedule.taken_and_left(until);
             assert!((left as f64 / 1e10 - 1.0).abs() < 1e-3, "{left}");
         }
@@ -221,9 +227,12 @@ mod tests {
     /// below the mean.
     #[test]
     fn poisson_arrivals_have_exponential_distances() {
-        let schedule = Schedule::new(1e6, Arrivals::Poisson, ALONE, 42, 0);
+        let schedule = Schedule::new(1e6, Arrivals::Poisson, Driver::ALONE, 42, 0);
         let times = taken(&schedule, Until::Either(200_000, u64::MAX));
-        let gaps: Vec<f64> = times.windows(2).map(|pair| (pair[1] - pair[0]) as f64).collect();
+        let gaps: Vec<f64> = times
+            .windows(2)
+            .map(|pair| (pair[1] - pair[0]) as f64)
+            .collect();
         let count = gaps.len() as f64;
         let mean = gaps.iter().sum::<f64>() / count;
         let sd = (gaps.iter().map(|gap| (gap - mean).powi(2)).sum::<f64>() / count).sqrt();
@@ -236,7 +245,10 @@ mod tests {
 
     #[test]
     fn the_warm_up_has_other_arrivals_than_what_comes_after_it() {
-        let first = |part| Schedule::new(10.0, Arrivals::Poisson, ALONE, 1, part).take(Until::Either(9, u64::MAX), 0);
+        let first = |part| {
+            Schedule::new(10.0, Arrivals::Poisson, Driver::ALONE, 1, part)
+                .take(Until::Either(9, u64::MAX), 0)
+        };
         assert_ne!(first(0), first(1));
     }
 }

@@ -1,7 +1,6 @@
 //! What all servers need.
 
 use std::fs;
-use std::net::TcpListener;
 use std::os::unix::fs::{PermissionsExt, chown};
 use std::path::{Path, PathBuf};
 use std::process::Child;
@@ -11,25 +10,6 @@ use std::time::{Duration, Instant};
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::{Pid, User};
-
-/// A port of the local host on which nobody listens.
-#[must_use]
-pub fn free_port() -> u16 {
-    let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
-    listener.local_addr().unwrap().port()
-}
-
-/// Waits until something is so, but not for ever.
-pub fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
-    let since = Instant::now();
-    while !is_so() {
-        assert!(
-            since.elapsed() < Duration::from_secs(60),
-            "not so after 60 s: {what}"
-        );
-        std::thread::sleep(Duration::from_millis(5));
-    }
-}
 
 /// A server that several tests use at the same time; the last one to drop it stops it.
 #[derive(Debug)]

@@ -9,10 +9,14 @@ use std::process::{Command, Stdio};
 use nix::sys::signal::Signal;
 use nix::unistd::User;
 
-use crate::common::{Folder, Process, account, free_port, wait_until};
+use crate::common::{Folder, Process, account};
+use crate::{free_port, wait_until};
 
 /// How often another port is tried where somebody was faster to take one.
 const PORTS_TRIED: u32 = 5;
+
+/// Longer than anything takes that comes about at all.
+const LONG: std::time::Duration = std::time::Duration::from_secs(60);
 
 /// A server with an empty database `postgres` and the superuser `dyno`, who needs no password.
 #[derive(Debug)]
@@ -102,7 +106,7 @@ impl Postgres {
     /// Starts it anew, with the same data and on the same port.
     pub fn start_again(&mut self) {
         // Those that were left by the first one may still be ending, and it starts only without them.
-        wait_until("PostgreSQL starts again", || {
+        wait_until(LONG, "PostgreSQL starts again", || {
             let Self {
                 programs,
                 account,
@@ -152,7 +156,7 @@ fn spawn(
 /// Whether it takes connections; false where it has ended instead.
 fn wait_ready(folder: &Folder, process: &mut Process) -> bool {
     let mut ended = false;
-    wait_until("PostgreSQL takes connections", || {
+    wait_until(LONG, "PostgreSQL takes connections", || {
         ended = process.has_ended();
         ended || says_ready(folder, process.pid())
     });

@@ -4,11 +4,13 @@
 //! it is compiled for each protocol: nothing is decided while operations run.
 
 mod error;
-pub mod sqlite;
+mod mysql;
 mod postgres;
+pub mod sqlite;
 mod stream;
 
 pub use error::{Error, ErrorKind, Result};
+pub use mysql::Mysql;
 pub use postgres::Postgres;
 pub use stream::{Address, Interrupter, Limits, Stream};
 

@@ -18,7 +18,7 @@ pub type Mysql = Servers<dyno_sql::Mysql>;
 pub type Postgresql = Servers<dyno_sql::Postgres>;
 
 /// A protocol, as a backend.
-pub trait Protocol: Connection + Sized {
+pub trait Protocol: Connection + Send + Sized {
     /// The kind, as in the job.
     const KIND: &'static str;
 
@@ -35,8 +35,7 @@ pub trait Protocol: Connection + Sized {
 impl Protocol for dyno_sql::Mysql {
     const KIND: &'static str = "mysql";
     // MySQL dropped the older name, and MariaDB took on the newer one only with version 11.
-    const ISOLATION: &'static str =
-        "SELECT variable_value FROM information_schema.session_variables \
+    const ISOLATION: &'static str = "SELECT variable_value FROM information_schema.session_variables \
          WHERE variable_name IN ('tx_isolation', 'transaction_isolation')";
 
     fn server(backend: &BackendJob) -> Option<&Server> {
@@ -79,11 +78,7 @@ pub struct Servers<C> {
 impl<C: Protocol> Backend for Servers<C> {
     type Connection = C;
 
-    fn open(
-        job: &Job,
-        clients: u32,
-        halt: &Arc<AtomicBool>,
-    ) -> Result<(Self, Vec<C>), Failure> {
+    fn open(job: &Job, clients: u32, halt: &Arc<AtomicBool>) -> Result<(Self, Vec<C>), Failure> {
         let Some(server) = C::server(&job.backend) else {
             return Err(Failure::new(
                 "internal",
@@ -115,8 +110,12 @@ impl<C: Protocol> Backend for Servers<C> {
                 Address::Unix(_) => "socket",
             };
             let isolation = isolation(first).map_err(|error| fail(&error))?;
-            backend.effective.insert("transport".to_owned(), json!(transport));
-            backend.effective.insert("isolation".to_owned(), json!(isolation));
+            backend
+                .effective
+                .insert("transport".to_owned(), json!(transport));
+            backend
+                .effective
+                .insert("isolation".to_owned(), json!(isolation));
         }
         Ok((backend, connections))
     }
@@ -173,7 +172,9 @@ fn isolation<C: Protocol>(connection: &mut C) -> Result<String, OperationError> 
     let mut statement = connection.prepare(C::ISOLATION)?;
     let mut name = String::new();
     connection.query(&mut statement, &[], |row| {
-        name = String::from_utf8_lossy(row.text()?).to_lowercase().replace('-', " ");
+        name = String::from_utf8_lossy(row.text()?)
+            .to_lowercase()
+            .replace('-', " ");
         Ok(())
     })?;
     Ok(name)

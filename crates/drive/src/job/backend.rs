@@ -224,4 +224,3 @@ fn read_sqlite(part: Value, clients: u32) -> Result<SqliteJob, JobError> {
     }
     Ok(job)
 }
-

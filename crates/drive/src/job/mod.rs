@@ -6,11 +6,12 @@ mod workload;
 use std::time::Duration;
 
 use dyno_job::{JobError, check_range, parse, read, split_kind};
+use dyno_load::Driver;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-pub use backend::{BackendJob, JournalMode, LockingMode, SqliteConfig, SqliteJob, Synchronous};
-pub use workload::{LedgerJob, Table, TpccJob, WorkloadJob, YcsbJob};
+pub use backend::{BackendJob, JournalMode, LockingMode, SqliteConfig, Synchronous};
+pub use workload::{LedgerJob, TpccJob, WorkloadJob, YcsbJob};
 
 /// What a driver is asked to do, once.
 #[derive(Clone, Debug)]
@@ -95,16 +96,6 @@ pub struct Backoff {
     pub most: Duration,
 }
 
-/// One driver among several.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Driver {
-    /// Which, from 0.
-    pub number: u32,
-    /// How many there are.
-    pub of: u32,
-}
-
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct RawJob {
@@ -117,7 +108,7 @@ struct RawJob {
     #[serde(default)]
     reconnect: RawBackoff,
     #[serde(default = "alone")]
-    driver: Driver,
+    driver: RawDriver,
     start_at_ns: Option<u64>,
     operations: Option<u64>,
     duration_s: Option<f64>,
@@ -134,8 +125,15 @@ const fn default_interval_ms() -> u64 {
     1000
 }
 
-const fn alone() -> Driver {
-    Driver { number: 0, of: 1 }
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawDriver {
+    number: u64,
+    of: u64,
+}
+
+const fn alone() -> RawDriver {
+    RawDriver { number: 0, of: 1 }
 }
 
 #[derive(Deserialize)]
@@ -210,7 +208,10 @@ impl Job {
             clients: raw.clients,
             pace: read_pace(raw.pace)?,
             reconnect: read_backoff(&raw.reconnect)?,
-            driver: raw.driver,
+            driver: Driver {
+                number: raw.driver.number,
+                of: raw.driver.of,
+            },
             start_at_ns: raw.start_at_ns,
             operations: raw.operations,
             duration: raw.duration_s.map(Duration::from_secs_f64),
@@ -265,11 +266,7 @@ fn check_drivers(raw: &RawJob) -> Result<(), JobError> {
 }
 
 /// Refuses what no backend of that kind could do.
-fn check_pair(
-    backend: &BackendJob,
-    workload: &WorkloadJob,
-    phase: Phase,
-) -> Result<(), JobError> {
+fn check_pair(backend: &BackendJob, workload: &WorkloadJob, phase: Phase) -> Result<(), JobError> {
     let stores = !matches!(backend, BackendJob::Null);
     match workload {
         WorkloadJob::Tpcc(_) | WorkloadJob::Ledger(_) if !stores => Err(JobError::new(
@@ -323,6 +320,7 @@ fn read_backoff(raw: &RawBackoff) -> Result<Backoff, JobError> {
 
 #[cfg(test)]
 mod tests {
+    use super::workload::Table;
     use super::*;
     use dyno_load::{Chooser, InsertOrder};
     use proptest::prelude::*;

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use dyno_job::{JobError, check_range, read, split_kind};
-use dyno_load::{Chooser, InsertOrder, Mix, Operation};
+use dyno_load::{CERTIFIED_LENGTH, Chooser, InsertOrder, Mix, Operation};
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -231,11 +231,7 @@ impl RawLedger {
     }
 }
 
-pub(super) fn read_workload(
-    part: Value,
-    phase: Phase,
-    seed: u64,
-) -> Result<WorkloadJob, JobError> {
+pub(super) fn read_workload(part: Value, phase: Phase, seed: u64) -> Result<WorkloadJob, JobError> {
     let (kind, rest) = split_kind(part, "workload", &["ycsb", "tpcc", "ledger", "null"])?;
     match kind {
         0 => read_ycsb(rest).map(WorkloadJob::Ycsb),
@@ -311,11 +307,11 @@ fn read_ycsb(part: Value) -> Result<YcsbJob, JobError> {
             ),
         ));
     }
-    if raw.data_integrity && raw.field_length_bytes < SHORTEST_CERTIFIED {
+    if raw.data_integrity && (raw.field_length_bytes as usize) < CERTIFIED_LENGTH {
         return Err(JobError::new(
             "workload.field_length_bytes",
             format!(
-                "{} is too short for data_integrity, expected at least {SHORTEST_CERTIFIED}",
+                "{} is too short for data_integrity, expected at least {CERTIFIED_LENGTH}",
                 raw.field_length_bytes
             ),
         ));
@@ -351,7 +347,12 @@ fn read_chooser(raw: &RawYcsb) -> Result<Chooser, JobError> {
         1e-9,
         100.0 - 1e-9,
     )?;
-    check_range("workload.exponential_keys", raw.exponential_keys, 1e-12, 1.0)?;
+    check_range(
+        "workload.exponential_keys",
+        raw.exponential_keys,
+        1e-12,
+        1.0,
+    )?;
     Ok(match raw.key_chooser {
         RawChooser::Zipfian => Chooser::Zipfian(raw.theta),
         RawChooser::ClusteredZipfian => Chooser::ClusteredZipfian(raw.theta),
@@ -369,9 +370,6 @@ fn read_chooser(raw: &RawYcsb) -> Result<Chooser, JobError> {
         RawChooser::Sequential => Chooser::Sequential,
     })
 }
-
-/// Room for what names the version of a value, and for what is checked.
-const SHORTEST_CERTIFIED: u32 = 16;
 
 /// `SQLite` refuses rows above 10^9 bytes; a little less leaves room for the key and the lengths.
 const LONGEST_ROW: usize = 999_000_000;
@@ -397,4 +395,3 @@ fn read_mix(raw: &RawProportions) -> Result<Mix, JobError> {
     }
     Mix::new(shares).ok_or_else(|| JobError::new(path, "are all 0, expected a sum of 1"))
 }
-

@@ -39,12 +39,7 @@ impl<B: SqlBackend> Plan<B> for LedgerCreate {
             .map_err(|error| Failure::while_attempting("creating the ledger", &error))
     }
 
-    fn work<'c>(
-        &'c self,
-        _: u32,
-        _: &'c B,
-        _: &'c mut B::Connection,
-    ) -> Result<Nothing, Failure> {
+    fn work<'c>(&'c self, _: u32, _: &'c B, _: &'c mut B::Connection) -> Result<Nothing, Failure> {
         Ok(Nothing)
     }
 }
@@ -116,7 +111,7 @@ impl<B: SqlBackend> Plan<B> for LedgerRun<'_> {
         backend: &'c B,
         connection: &'c mut B::Connection,
     ) -> Result<Self::Work<'c>, Failure> {
-        let driver = self.job.driver.number;
+        let driver = u32::try_from(self.job.driver.number).unwrap_or(u32::MAX);
         let path = self.folder.join(file_name(driver, client));
         let acknowledged = File::create(&path)
             .map_err(|error| Failure::new("io", format!("creating {}: {error}", path.display())))?;
@@ -138,9 +133,8 @@ impl<B: SqlBackend> Plan<B> for LedgerRun<'_> {
 }
 
 fn prepare<C: Connection>(connection: &mut C) -> Result<C::Statement, OperationError> {
-    connection.prepare(
-        "INSERT INTO ledger(run_seed, driver, client, number, payload) VALUES(?,?,?,?,?)",
-    )
+    connection
+        .prepare("INSERT INTO ledger(run_seed, driver, client, number, payload) VALUES(?,?,?,?,?)")
 }
 
 const PREFIX: &str = "acknowledged-";
@@ -179,7 +173,13 @@ impl<C: Connection> Work for Writer<C> {
     fn prepare(&mut self) -> Option<usize> {
         let number = self.number.map_or(0, |number| number + 1);
         self.number = Some(number);
-        fill_payload(&mut self.payload, self.seed, self.driver, self.client, number);
+        fill_payload(
+            &mut self.payload,
+            self.seed,
+            self.driver,
+            self.client,
+            number,
+        );
         Some(0)
     }
 
@@ -255,7 +255,11 @@ impl LedgerCheck<'_> {
         let seed = self.job.seed;
         connection.query(&mut select, &[Value::Int(run_seed(seed))], |row| {
             let (driver, client, number) = (row.int()?, row.int()?, row.int()?);
-            match (u32::try_from(driver), u32::try_from(client), u64::try_from(number)) {
+            match (
+                u32::try_from(driver),
+                u32::try_from(client),
+                u64::try_from(number),
+            ) {
                 (Ok(driver), Ok(client), Ok(number)) => {
                     fill_payload(&mut expected, seed, driver, client, number);
                     audit.found(driver, client, number, row.text()? == expected);
@@ -290,7 +294,13 @@ const MOST_ROWS: u64 = 1 << 32;
 impl Audit {
     fn read_folder(&mut self, folder: &Path) -> Result<(), Failure> {
         let fail = |path: &Path, error: &dyn std::fmt::Display| {
-            Failure::new("io", format!("reading acknowledged numbers of {}: {error}", path.display()))
+            Failure::new(
+                "io",
+                format!(
+                    "reading acknowledged numbers of {}: {error}",
+                    path.display()
+                ),
+            )
         };
         let mut files = 0;
         for entry in fs::read_dir(folder).map_err(|error| fail(folder, &error))? {
@@ -434,7 +444,12 @@ mod tests {
             fill_payload(&mut bytes, 1, driver, client, number);
             bytes
         };
-        let all = [payload(0, 0, 0), payload(0, 0, 1), payload(0, 1, 0), payload(1, 0, 0)];
+        let all = [
+            payload(0, 0, 0),
+            payload(0, 0, 1),
+            payload(0, 1, 0),
+            payload(1, 0, 0),
+        ];
         for (place, one) in all.iter().enumerate() {
             assert!(all[..place].iter().all(|other| other != one));
         }

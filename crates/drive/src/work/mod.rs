@@ -103,7 +103,10 @@ impl Findings {
             ledger.lost,
             ledger.duplicated,
             ledger.altered,
-            ledger.examples.get(kind).map_or_else(String::new, |rows| rows.join(", "))
+            ledger
+                .examples
+                .get(kind)
+                .map_or_else(String::new, |rows| rows.join(", "))
         );
         Some(Failure::new("rows_lost", message))
     }

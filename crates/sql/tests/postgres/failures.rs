@@ -94,7 +94,9 @@ fn while_it_waits(
         let asleep = format!(
             "SELECT count(*) FROM pg_stat_activity WHERE pid = {pid} AND wait_event = 'PgSleep'"
         );
-        wait_until("the connection waits", || number(&mut owner, &asleep) == 1);
+        wait_until(LONG, "the connection waits", || {
+            number(&mut owner, &asleep) == 1
+        });
         meanwhile(pid);
         waits.join().unwrap()
     })
@@ -133,7 +135,7 @@ fn a_server_that_crashes_loses_its_connections_until_it_is_back() {
         "{found:?}"
     );
     server.kill();
-    wait_until("the idle one is lost, too", || {
+    wait_until(LONG, "the idle one is lost, too", || {
         match idle.query(&mut select, &[], |_| Ok(())) {
             Ok(_) => false,
             Err(error) => {
@@ -231,7 +233,7 @@ fn a_session_that_was_ended_while_idle_is_unavailable() {
         owner
             .run(&format!("SELECT pg_terminate_backend({pid})"))
             .unwrap();
-        wait_until("the session has ended", || {
+        wait_until(LONG, "the session has ended", || {
             number(
                 &mut owner,
                 &format!("SELECT count(*) FROM pg_stat_activity WHERE pid = {pid}"),

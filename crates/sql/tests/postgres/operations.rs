@@ -350,7 +350,7 @@ fn the_session_ends_with_its_connection() {
         let _interrupter = connection.interrupter();
         let pid = number(&mut connection, "SELECT pg_backend_pid()");
         drop(connection);
-        wait_until("the session has ended", || {
+        wait_until(LONG, "the session has ended", || {
             number(
                 &mut owner,
                 &format!("SELECT count(*) FROM pg_stat_activity WHERE pid = {pid}"),

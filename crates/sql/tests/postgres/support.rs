@@ -5,6 +5,9 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 pub use dyno_servers::{Postgres as Running, Shared, wait_until};
+
+/// Longer than anything takes that comes about at all.
+pub const LONG: std::time::Duration = std::time::Duration::from_secs(60);
 pub use dyno_sql::{
     Address, Connection, Error, ErrorKind, Limits, Postgres, Result, Row, Server, Value,
 };

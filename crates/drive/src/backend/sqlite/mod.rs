@@ -7,8 +7,8 @@ mod settings;
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use dyno_sql::sqlite::{Session, classify};
@@ -107,7 +107,11 @@ impl Backend for Sqlite {
         ])
     }
 
-    fn close(self, mut connections: Vec<rusqlite::Connection>, cut: bool) -> Result<Status, Failure> {
+    fn close(
+        self,
+        mut connections: Vec<rusqlite::Connection>,
+        cut: bool,
+    ) -> Result<Status, Failure> {
         let fail = |error: &rusqlite::Error| at(&self.path, classify(error));
         let mut status = Status::new();
         let Some(database) = connections.pop() else {

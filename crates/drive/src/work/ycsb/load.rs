@@ -48,7 +48,12 @@ impl YcsbLoad {
     /// The next rows that nobody has taken: the number of the first, and how many.
     fn take_batch(&self) -> Option<(u64, u64)> {
         let first = self.next.fetch_add(self.batch_rows, Ordering::Relaxed);
-        let rows = self.shape.job.records.checked_sub(first)?.min(self.batch_rows);
+        let rows = self
+            .shape
+            .job
+            .records
+            .checked_sub(first)?
+            .min(self.batch_rows);
         (rows > 0).then_some((first, rows))
     }
 }
@@ -110,15 +115,25 @@ impl<R: Rows> Work for Loader<'_, R> {
             let start = self.values.len();
             self.values.resize(start + length, 0);
             let mut rng = Random::new(*seed, number);
-            fill(&mut self.values[start..], job, *seed, &key, Fields::All, &mut rng);
+            fill(
+                &mut self.values[start..],
+                job,
+                *seed,
+                &key,
+                Fields::All,
+                &mut rng,
+            );
         }
         Some(0)
     }
 
     fn perform(&mut self) -> Result<u32, OperationError> {
-        let _mine = self
-            .takes_turns
-            .then(|| self.plan.turn.lock().unwrap_or_else(PoisonError::into_inner));
+        let _mine = self.takes_turns.then(|| {
+            self.plan
+                .turn
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+        });
         self.rows
             .load(text(&self.keys)?, text(&self.values)?)
             .map(|()| self.count)

@@ -63,8 +63,7 @@ pub trait YcsbBackend: Backend {
     -> Result<(), Failure>;
 
     /// Finds that the table is there and has the job's fields.
-    fn check_table(&self, connection: &mut Self::Connection, shape: &Shape)
-    -> Result<(), Failure>;
+    fn check_table(&self, connection: &mut Self::Connection, shape: &Shape) -> Result<(), Failure>;
 
     /// Makes a connection ready for the job's operations.
     fn rows<'c>(

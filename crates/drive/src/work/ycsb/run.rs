@@ -1,8 +1,8 @@
 //! YCSB's core workloads: a mix of operations on rows chosen by a law.
 
 use dyno_load::{
-    InsertSlot, KEY_LENGTH, KeySpace, KeyText, Operation, Random, Request, Stream, Workload, certify,
-    fill_printable, write_key,
+    Driver, InsertSlot, KEY_LENGTH, KeySpace, KeyText, Operation, Random, Request, Stream,
+    Workload, certify, fill_printable, write_key,
 };
 
 use super::load::text;
@@ -40,6 +40,7 @@ pub(super) fn fill(
 pub struct YcsbRun {
     shape: Shape,
     workload: Workload,
+    driver: Driver,
     space: KeySpace,
 }
 
@@ -54,9 +55,11 @@ impl YcsbRun {
                 records: ycsb.records,
                 field_count: ycsb.table.field_count,
                 max_scan_length: ycsb.max_scan_length,
+                operations: job.operations,
                 seed: job.seed,
             },
-            space: KeySpace::new(ycsb.records, job.clients as usize),
+            driver: job.driver,
+            space: KeySpace::new(ycsb.records, job.clients as usize, job.driver),
             shape: Shape {
                 job: ycsb.clone(),
                 seed: job.seed,
@@ -72,7 +75,12 @@ impl<B: YcsbBackend> Plan<B> for YcsbRun {
         B: 'c;
 
     fn operations(&self) -> Vec<&'static str> {
-        self.shape.job.mix.operations().map(Operation::name).collect()
+        self.shape
+            .job
+            .mix
+            .operations()
+            .map(Operation::name)
+            .collect()
     }
 
     fn set_up(&self, backend: &B, connection: &mut B::Connection) -> Result<(), Failure> {
@@ -85,10 +93,12 @@ impl<B: YcsbBackend> Plan<B> for YcsbRun {
         backend: &'c B,
         connection: &'c mut B::Connection,
     ) -> Result<Self::Work<'c>, Failure> {
+        // No two clients ask the same, over all drivers.
+        let number = u64::from(client) * self.driver.of + self.driver.number;
         Ok(YcsbClient {
             plan: self,
             rows: backend.rows(connection, &self.shape)?,
-            stream: Stream::new(&self.workload, u64::from(client)),
+            stream: Stream::new(&self.workload, number),
             slot: self.space.slot(client as usize),
             request: Request {
                 index: 0,
@@ -154,7 +164,11 @@ impl<R: Rows> Work for YcsbClient<'_, R> {
         if self.request.operation == Operation::Insert {
             self.request.key = self.slot.take();
         }
-        write_key(&mut self.key, self.request.key, self.plan.shape.job.insert_order);
+        write_key(
+            &mut self.key,
+            self.request.key,
+            self.plan.shape.job.insert_order,
+        );
         let length = self.written_length(self.request.operation);
         if length > 0 {
             let written = match self.request.operation {

@@ -27,7 +27,9 @@ impl<B: SqlBackend> YcsbBackend for B {
                 "there is a usertable already; the load phase wants an empty store, remove it",
             ));
         }
-        session.run(&table::<B::Session<'_>>(&shape.job)).map_err(fail)
+        session
+            .run(&table::<B::Session<'_>>(&shape.job))
+            .map_err(fail)
     }
 
     fn check_table(&self, connection: &mut B::Connection, shape: &Shape) -> Result<(), Failure> {
@@ -47,7 +49,10 @@ impl<B: SqlBackend> YcsbBackend for B {
                 expected.len() - 1
             )
         } else {
-            format!("the usertable has the columns {}; it is not one that dyno loaded", found.join(", "))
+            format!(
+                "the usertable has the columns {}; it is not one that dyno loaded",
+                found.join(", ")
+            )
         };
         Err(Failure::new(ErrorKind::Refused.name(), message))
     }
@@ -61,7 +66,6 @@ impl<B: SqlBackend> YcsbBackend for B {
             .map_err(|error| Failure::while_attempting("preparing statements", &error))
     }
 }
-
 
 /// The columns of the table in their order; none where there is no table.
 fn columns<C: Connection>(connection: &mut C) -> Result<Vec<String>, OperationError> {
@@ -202,9 +206,8 @@ type Values<'v> = SmallVec<[Value<'v>; 12]>;
 
 fn split(values: &str, length: usize) -> impl Iterator<Item = Value<'_>> {
     // Values are ASCII, so that any byte begins a character.
-    (0..values.len() / length).map(move |field| {
-        Value::Text(&values[field * length..(field + 1) * length])
-    })
+    (0..values.len() / length)
+        .map(move |field| Value::Text(&values[field * length..(field + 1) * length]))
 }
 
 impl<C: Connection> Statements<C> {
@@ -247,7 +250,7 @@ impl Expected<'_> {
                 return Err(wrong_length(key, field, value.len(), table.field_length));
             }
             if self.shape.job.data_integrity
-                && !is_certified(self.shape.seed, key, field, value)
+                && !is_certified(value, self.shape.seed, key.as_bytes(), field)
             {
                 return Err(OperationError::new(
                     ErrorKind::WrongValue,
@@ -285,7 +288,9 @@ impl<C: Connection> Rows for Statements<C> {
         let statement = self.prepared.read.get(fields);
         let rows = self
             .connection
-            .query(statement, &[Value::Text(key)], |row| expected.check(key, row))?;
+            .query(statement, &[Value::Text(key)], |row| {
+                expected.check(key, row)
+            })?;
         if rows == 0 {
             return Err(missing(key));
         }
@@ -342,7 +347,10 @@ impl<C: Connection> Rows for Statements<C> {
         let mut given = Vec::with_capacity(rows * self.columns.len());
         for row in 0..rows {
             given.push(Value::Text(&keys[row * KEY_LENGTH..(row + 1) * KEY_LENGTH]));
-            given.extend(split(&values[row * row_length..(row + 1) * row_length], length));
+            given.extend(split(
+                &values[row * row_length..(row + 1) * row_length],
+                length,
+            ));
         }
         let columns: Vec<&str> = self.columns.iter().map(String::as_str).collect();
         self.connection.insert_rows("usertable", &columns, &given)
@@ -366,6 +374,9 @@ impl<C: Connection> Rows for Statements<C> {
 fn wrong_key(found: &[u8]) -> OperationError {
     OperationError::new(
         ErrorKind::WrongValue,
-        format!("a row has the key {:?}, which dyno never inserted", String::from_utf8_lossy(found)),
+        format!(
+            "a row has the key {:?}, which dyno never inserted",
+            String::from_utf8_lossy(found)
+        ),
     )
 }
