@@ -126,79 +126,11 @@ pub(crate) fn ln_1p_over(x: f64) -> f64 {
     }
 }
 
+// That ranks follow the law is shown in `tests/laws.rs`, where all laws are.
 #[cfg(test)]
 mod tests {
     use super::*;
     use proptest::prelude::*;
-
-    /// The upper `z` point of chi-squared with `freedom` degrees, after E. B. Wilson and
-    /// M. M. Hilferty 1931; within 0.1 % of the tables from 30 degrees on.
-    fn chi2_critical(freedom: f64, z: f64) -> f64 {
-        let spread = 2.0 / (9.0 * freedom);
-        freedom * (1.0 - spread + z * spread.sqrt()).powi(3)
-    }
-
-    /// Chi-squared of 10^6 ranks against theory, with ranks pooled until each class expects 20.
-    /// Gives the statistic and its critical value at 0.01 %.
-    fn chi2_of_ranks(n: u64, theta: f64, mut draw: impl FnMut() -> u64) -> (f64, f64) {
-        const DRAWS: u32 = 1_000_000;
-        let mut counts = vec![0u32; usize::try_from(n).unwrap()];
-        for _ in 0..DRAWS {
-            counts[usize::try_from(draw() - 1).unwrap()] += 1;
-        }
-        let weights: Vec<f64> = (1..=n).map(|k| (k as f64).powf(-theta)).collect();
-        let whole: f64 = weights.iter().sum();
-        let (mut statistic, mut classes) = (0.0, 0.0);
-        let (mut expected, mut seen) = (0.0, 0.0);
-        for (weight, count) in weights.iter().zip(&counts) {
-            expected += weight / whole * f64::from(DRAWS);
-            seen += f64::from(*count);
-            if expected >= 20.0 {
-                statistic += (seen - expected).powi(2) / expected;
-                classes += 1.0;
-                (expected, seen) = (0.0, 0.0);
-            }
-        }
-        (statistic, chi2_critical(classes - 1.0, 3.719))
-    }
-
-    #[test]
-    fn the_critical_value_is_that_of_the_tables() {
-        // NIST/SEMATECH e-Handbook of Statistical Methods, 1.3.6.7.4: 100 degrees, 0.1 %: 149.449.
-        assert!((chi2_critical(100.0, 3.0902) - 149.449).abs() < 0.15);
-    }
-
-    #[test]
-    fn ranks_follow_the_law_for_exponents_below_at_and_above_one() {
-        for theta in [0.5, 0.99, 1.0, 1.5] {
-            for n in [100, 10_000] {
-                let zipf = Zipf::new(n, theta);
-                let mut rng = Random::new(42, n);
-                let (statistic, critical) = chi2_of_ranks(n, theta, || zipf.sample(&mut rng));
-                assert!(
-                    statistic < critical,
-                    "theta {theta}, n {n}: {statistic} >= {critical}"
-                );
-            }
-        }
-    }
-
-    #[test]
-    fn the_test_of_the_law_sees_an_exponent_off_by_a_hundredth() {
-        let zipf = Zipf::new(10_000, 0.98);
-        let mut rng = Random::new(42, 0);
-        let (statistic, critical) = chi2_of_ranks(10_000, 0.99, || zipf.sample(&mut rng));
-        assert!(statistic > critical, "{statistic} < {critical}");
-    }
-
-    #[test]
-    fn a_resized_law_is_that_of_its_new_size() {
-        let mut zipf = Zipf::new(5, 0.99);
-        zipf.resize(1000);
-        let mut rng = Random::new(7, 0);
-        let (statistic, critical) = chi2_of_ranks(1000, 0.99, || zipf.sample(&mut rng));
-        assert!(statistic < critical, "{statistic} >= {critical}");
-    }
 
     proptest! {
         #[test]

@@ -1,7 +1,7 @@
 //! YCSB's core workloads: a mix of operations on rows chosen by a law.
 
 use dyno_load::{
-    InsertSlot, KEY_LENGTH, KeySpace, KeyText, Operation, Request, Stream, Workload,
+    Driver, InsertSlot, KEY_LENGTH, KeySpace, KeyText, Operation, Request, Stream, Workload,
     fill_printable, write_key,
 };
 
@@ -30,9 +30,10 @@ impl YcsbRun {
                 records: ycsb.records,
                 field_count: ycsb.table.field_count,
                 max_scan_length: ycsb.max_scan_length,
+                operations: job.operations,
                 seed: job.seed,
             },
-            space: KeySpace::new(ycsb.records, job.clients as usize),
+            space: KeySpace::new(ycsb.records, job.clients as usize, Driver::ALONE),
             job: ycsb.clone(),
         }
     }
