@@ -71,9 +71,6 @@ impl Schedule {
     /// more: then says why.
     #[inline]
     pub fn take(&self, until: Until, now_ns: u64) -> Result<u64, Cause> {
-        if let Some(cause) = until.reached(self.taken.load(Ordering::Relaxed), now_ns) {
-            return Err(cause);
-        }
         let (number, due_ns) = match &self.law {
             Law::Constant(constant) => {
                 let number = self.taken.fetch_add(1, Ordering::Relaxed);
@@ -85,7 +82,7 @@ impl Schedule {
                 (self.taken.fetch_add(1, Ordering::Relaxed), due_ns)
             }
         };
-        match until.reached(number, due_ns) {
+        match until.reached(number, due_ns.max(now_ns)) {
             None => Ok(due_ns),
             Some(cause) => {
                 // Nobody carries it out.

@@ -90,6 +90,9 @@ impl Mix {
     /// The index of the next operation among [`Self::operations`], and the operation.
     #[inline]
     pub fn sample(&self, rng: &mut Random) -> (usize, Operation) {
+        if let [(_, only)] = self.parts[..] {
+            return (0, only);
+        }
         let draw = rng.next_f64();
         let mut index = 0;
         while draw >= self.parts[index].0 {

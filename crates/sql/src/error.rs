@@ -2,7 +2,7 @@
 
 /// The kinds of errors by which operations are counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-#[repr(usize)]
+#[repr(u8)]
 pub enum ErrorKind {
     /// The store cannot be reached: nobody listens, no route, no answer within the limit.
     Connect,
