@@ -8,7 +8,7 @@ use postgres_protocol::message::frontend;
 
 use crate::Server;
 use crate::error::{Error, ErrorKind, Result};
-use crate::stream::{Interrupter, Stream};
+use crate::stream::{Address, Interrupter, Stream};
 
 use super::built;
 use super::message::{Reader, unexpected};
@@ -188,9 +188,10 @@ impl<'s> Login<'s> {
         if !error.kind.is_fatal() && error.kind != ErrorKind::Unavailable {
             error.kind = ErrorKind::Connect;
         }
-        // No line of it lets the account in this way.
-        let hint = if error.message.contains("pg_hba.conf") {
-            "; where it asks for TLS: dyno speaks none, so a line of type host or local is needed"
+        // No line of that file lets the account in this way.
+        let is_tcp = matches!(self.server.address, Address::Tcp(..));
+        let hint = if is_tcp && error.message.contains("pg_hba.conf") {
+            "; where it asks for TLS: dyno speaks none, so a line of type host is needed"
         } else {
             ""
         };
