@@ -8,7 +8,7 @@ use postgres_protocol::message::frontend;
 
 use crate::Server;
 use crate::error::{Error, ErrorKind, Result};
-use crate::stream::{Interrupter, Stream};
+use crate::stream::{Address, Interrupter, Stream};
 
 use super::built;
 use super::message::{Reader, unexpected};
@@ -116,8 +116,8 @@ impl<'s> Login<'s> {
     /// (<https://www.postgresql.org/docs/15/protocol-message-formats.html>, `Authentication`).
     fn prove(&mut self, asked: u32, more: &[u8]) -> Result<()> {
         match asked {
-            // It has been given.
-            0 => return Ok(()),
+            // It has been given; by SCRAM the server must have given its own, too.
+            0 if self.scram.is_none() => return Ok(()),
             3 => {
                 let password = self.password()?;
                 built(frontend::password_message(password, &mut self.wire.output))?;
@@ -188,9 +188,10 @@ impl<'s> Login<'s> {
         if !error.kind.is_fatal() && error.kind != ErrorKind::Unavailable {
             error.kind = ErrorKind::Connect;
         }
-        let hint = if error.message.contains("SQLSTATE 28000") {
-            " (where the server takes this account over TLS only: dyno speaks none, so let pg_hba.conf have \
-             a line of type host or local for it)"
+        // No line of that file lets the account in this way.
+        let is_tcp = matches!(self.server.address, Address::Tcp(..));
+        let hint = if is_tcp && error.message.contains("pg_hba.conf") {
+            "; where it asks for TLS: dyno speaks none, so a line of type host is needed"
         } else {
             ""
         };

@@ -9,9 +9,10 @@
 //! There is no TLS: what is measured is the store, and a server that insists on it is refused with a hint.
 //!
 //! Several sets of values ([`Connection::execute_each`], [`Connection::query_each`]) go without waiting
-//! for the answers between them, and without a `Sync` between them: after an error the server ignores the
-//! rest, which leaves those after it undone, and those before it as the transaction is: done if it
-//! is committed (and it cannot be, after an error). Where no transaction is open all of them are one.
+//! for the answers between them, and with one `Sync` behind the last: after an error the server ignores
+//! the rest. Those before it are undone with the transaction, which can only be rolled back then; where
+//! none is open, all of them are one transaction. The answer is read to its end in any case, so that the
+//! connection is in step.
 //!
 //! After an error within a transaction the server refuses all but `ROLLBACK`. It takes `COMMIT` for a
 //! `ROLLBACK` then, without an error; [`Connection::run`] makes that one.

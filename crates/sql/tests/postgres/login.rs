@@ -83,11 +83,19 @@ fn a_password_in_clear_lets_in_who_knows_it() {
 
 #[test]
 fn an_unknown_account_is_denied() {
-    let server = Server {
-        user: "nobody".to_owned(),
-        ..by_socket(&shared())
-    };
-    assert_eq!(refusal(&server).kind, ErrorKind::AccessDenied);
+    let server = shared();
+    for server in [by_socket(&server), by_tcp(&server)] {
+        let error = refusal(&Server {
+            user: "nobody".to_owned(),
+            ..server
+        });
+        assert_eq!(error.kind, ErrorKind::AccessDenied);
+        assert!(
+            error.message.contains("\"nobody\" does not exist"),
+            "{error}"
+        );
+        assert!(!error.message.contains("TLS"), "{error}");
+    }
 }
 
 #[test]

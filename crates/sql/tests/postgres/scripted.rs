@@ -192,6 +192,33 @@ fn a_server_that_cannot_start_a_session_says_so_in_the_older_protocol() {
 }
 
 #[test]
+fn a_server_that_does_not_prove_itself_by_scram_is_not_entered() {
+    let scram = message('R', b"\0\0\0\x0aSCRAM-SHA-256\0\0");
+    let (mut server, thread) = serve(vec![scram, welcome()], 1000);
+    server.password = Some("secret".to_owned());
+    assert_eq!(refusal(&server).kind, ErrorKind::Protocol);
+    thread.join().unwrap();
+}
+
+#[test]
+fn a_way_of_proof_that_dyno_does_not_have_is_said() {
+    for (asked, way) in [
+        (
+            &b"\0\0\0\x0aSCRAM-SHA-256-PLUS\0OTHER\0\0"[..],
+            "by SCRAM-SHA-256-PLUS OTHER;",
+        ),
+        (&b"\0\0\0\x07"[..], "GSSAPI"),
+    ] {
+        let (mut server, thread) = serve(vec![message('R', asked)], 1000);
+        server.password = Some("secret".to_owned());
+        let error = refusal(&server);
+        assert_eq!(error.kind, ErrorKind::AccessDenied);
+        assert!(error.message.contains(way), "{error}");
+        thread.join().unwrap();
+    }
+}
+
+#[test]
 fn a_message_without_place_breaks_the_connection() {
     let answer = [
         message('2', &[]),

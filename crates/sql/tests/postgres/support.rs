@@ -15,13 +15,14 @@ pub use dyno_sql::{
 static SHARED: Shared<Running> = Shared::new();
 
 /// The way in of accounts other than the superuser, by name.
-const ACCESS: [&str; 6] = [
+const ACCESS: [&str; 7] = [
     "host all by_scram samehost scram-sha-256",
     "local all by_scram scram-sha-256",
     "host all by_md5 samehost md5",
     "host all by_password samehost password",
     "hostssl all by_tls samehost trust",
-    "local all plain trust",
+    "local all plain,nobody trust",
+    "host all nobody samehost trust",
 ];
 
 /// A server that nobody hurts.
