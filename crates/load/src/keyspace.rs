@@ -50,7 +50,7 @@ impl KeySpace {
             next: AtomicU64::new(records),
             limit: AtomicU64::new(records),
             // Drivers that start together should not follow each other.
-            cursor: AtomicU64::new(records / driver.of * driver.number),
+            cursor: AtomicU64::new(records / driver.of.max(1) * driver.number),
             pending: (0..clients).map(|_| AtomicU64::new(NONE)).collect(),
         }
     }

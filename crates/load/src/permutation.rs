@@ -144,7 +144,9 @@ mod tests {
         }
 
         #[test]
-        fn one_more_key_moves_at_most_one_rank(n in 1u64..2000, seed: u64) {
+        fn one_more_key_moves_at_most_one_rank(
+            n in prop_oneof![1u64..2000, (0u32..11).prop_map(|bits| 1 << bits)], seed: u64,
+        ) {
             let permutation = Permutation::new(4000, seed);
             let before = image(&permutation, n);
             let after = image(&permutation, n + 1);

@@ -51,7 +51,8 @@ pub struct Stream {
 }
 
 impl Stream {
-    /// The stream of client number `client`, from 0.
+    /// The stream of client number `client`, from 0. Where several drivers share a workload and its seed,
+    /// each client of each has a number of its own, else they ask the same.
     #[must_use]
     pub fn new(workload: &Workload, client: u64) -> Self {
         Self {

@@ -145,19 +145,19 @@ mod tests {
 
     #[test]
     fn certified_values_are_printable_and_use_their_whole_alphabet() {
-        let value = certified(10_000, 1, 2, 3);
-        let mut counts = [0u32; 256];
-        value
-            .iter()
-            .for_each(|&byte| counts[usize::from(byte)] += 1);
-        for (byte, &count) in counts.iter().enumerate() {
+        let value = certified(80_000, 1, 2, 3);
+        let mut counts = [[0u32; 256]; 8];
+        for (place, &byte) in value.iter().enumerate() {
+            counts[place % 8][usize::from(byte)] += 1;
+        }
+        for (byte, count) in counts.iter().flat_map(|counts| counts.iter().enumerate()) {
             // 156 expected, with a standard deviation of 12.4.
             let expected = if (0x20..=0x5f).contains(&byte) {
                 100..220
             } else {
                 0..1
             };
-            assert!(expected.contains(&count), "{byte}: {count}");
+            assert!(expected.contains(count), "{byte}: {count}");
         }
     }
 
@@ -177,6 +177,14 @@ mod tests {
                 .count()
                 < 20
         );
+    }
+
+    #[test]
+    fn a_key_that_goes_on_with_zeros_is_another_key() {
+        let mut value = [0; 100];
+        certify(&mut value, 1, b"key", 0, &mut Random::new(1, 0));
+        assert!(is_certified(&value, 1, b"key", 0));
+        assert!(!is_certified(&value, 1, b"key\0", 0));
     }
 
     #[test]

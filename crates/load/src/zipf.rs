@@ -133,6 +133,19 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
+    #[test]
+    fn rounding_never_leaves_the_ranks() {
+        for (x, rank) in [
+            (0.4, 1),
+            (1.5, 2),
+            (5.5, 5),
+            (f64::INFINITY, 5),
+            (f64::NAN, 1),
+        ] {
+            assert_eq!(round_into(x, 5), rank, "{x}");
+        }
+    }
+
     proptest! {
         #[test]
         fn every_rank_lies_within_its_bounds(
