@@ -59,7 +59,7 @@ libraries=$(dirname "$loader")
 case "$1" in --no-defaults) shift ;; esac
 exec "$loader" --library-path "$libraries:$here/lib/${libraries##*/}:$here/usr/lib" "$here/usr/sbin/mysqld" --no-defaults \
     --basedir="$here/usr" --lc-messages-dir="$here/usr/share/mysql" --character-sets-dir="$here/usr/share/mysql/charsets" \
-    --plugin-dir="$here/usr/lib/mysql/plugin" "$@"
+    --plugin-dir="$here/usr/lib/mysql/plugin" --secure-file-priv= "$@"
 WRAPPER
 chmod +x "$work/root/mysqld"
 

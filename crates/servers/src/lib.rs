@@ -16,7 +16,9 @@ mod mysql;
 mod postgres;
 mod process;
 
+use std::env;
 use std::net::TcpListener;
+use std::path::PathBuf;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -26,6 +28,15 @@ pub use mariadb::Mariadb;
 pub use mysql::Mysql;
 pub use postgres::Postgres;
 pub use process::Process;
+
+/// Where dyno keeps what takes long to make.
+fn cache() -> PathBuf {
+    let cache = env::var_os("XDG_CACHE_HOME").map_or_else(
+        || PathBuf::from(env::var_os("HOME").unwrap_or_default()).join(".cache"),
+        PathBuf::from,
+    );
+    cache.join("dyno")
+}
 
 /// A port that nobody listens on now.
 #[must_use]

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use nix::unistd::Uid;
 
-use crate::{Folder, Process, free_port, wait_until};
+use crate::{Folder, Process, cache, free_port, wait_until};
 
 const INSTALL: &str = "install it: apt-get install mariadb-server";
 
@@ -22,8 +22,6 @@ pub struct Mariadb {
     folder: Folder,
     port: u16,
     options: Vec<String>,
-    /// Kept for the servers after it.
-    _template: Arc<Folder>,
 }
 
 impl Mariadb {
@@ -36,15 +34,13 @@ impl Mariadb {
     /// As [`Self::start`], with options such as `--max-connections=3`.
     #[must_use]
     pub fn start_with(options: &[&str]) -> Self {
-        let template = template();
         let folder = Folder::new("mariadb");
-        folder.copy(&template.path().join("data"), "data");
+        folder.copy(&template(), "data");
         let mut server = Self {
             process: None,
             folder,
             port: free_port(),
             options: options.iter().map(|&option| option.to_owned()).collect(),
-            _template: template,
         };
         server.start_again();
         server
@@ -119,27 +115,41 @@ impl Mariadb {
 /// Without what takes time or room and no test needs.
 const SMALL: [&str; 1] = ["--innodb-log-file-size=8M"];
 
-/// An empty data folder, made once and kept while any server is there.
-fn template() -> Arc<Folder> {
-    static TEMPLATE: Mutex<Weak<Folder>> = Mutex::new(Weak::new());
-    shared(&TEMPLATE, || {
-        let folder = Folder::new("mariadb-data");
-        let data = folder.path().join("data");
-        let made = Command::new(program("mariadb-install-db"))
-            .arg("--no-defaults")
-            .args(as_root())
-            .arg(format!("--datadir={}", data.display()))
-            .args(["--auth-root-authentication-method=normal", "--skip-test-db"])
-            .args(SMALL)
-            .output()
-            .unwrap_or_else(|error| panic!("mariadb-install-db: {error}; {INSTALL}"));
-        assert!(
-            made.status.success(),
-            "mariadb-install-db: {}",
-            String::from_utf8_lossy(&made.stderr)
-        );
-        folder
-    })
+/// An empty data folder, made once for a version and kept in the user's cache: it takes seconds.
+fn template() -> PathBuf {
+    let said = Command::new(program("mariadbd"))
+        .arg("--version")
+        .output()
+        .unwrap_or_else(|error| panic!("mariadbd: {error}; {INSTALL}"));
+    let said = String::from_utf8_lossy(&said.stdout);
+    let version = said.split_whitespace().nth(2).unwrap_or("unknown");
+    let template = cache().join(format!("mariadb-data-{version}"));
+    if !template.is_dir() {
+        let made = cache().join(format!("{}-{}", template.display(), std::process::id()));
+        make_template(&made);
+        // Somebody else may have been faster.
+        if fs::rename(&made, &template).is_err() {
+            let _ = fs::remove_dir_all(&made);
+        }
+    }
+    template
+}
+
+fn make_template(data: &Path) {
+    fs::create_dir_all(data).expect("a folder in the cache");
+    let made = Command::new(program("mariadb-install-db"))
+        .arg("--no-defaults")
+        .args(as_root())
+        .arg(format!("--datadir={}", data.display()))
+        .args(["--auth-root-authentication-method=normal", "--skip-test-db"])
+        .args(SMALL)
+        .output()
+        .unwrap_or_else(|error| panic!("mariadb-install-db: {error}; {INSTALL}"));
+    assert!(
+        made.status.success(),
+        "mariadb-install-db: {}",
+        String::from_utf8_lossy(&made.stderr)
+    );
 }
 
 /// What is there already, or is made now for all who ask until nobody has it any longer.

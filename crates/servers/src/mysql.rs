@@ -6,7 +6,7 @@ use std::process::Command;
 use std::sync::{Arc, Mutex, Weak};
 
 use crate::mariadb::{as_root, shared, wait_for_greeting};
-use crate::{Folder, Process, free_port};
+use crate::{Folder, Process, cache, free_port};
 
 const INSTALL: &str = "make it once by tests/servers/mysql-root.sh";
 
@@ -93,9 +93,5 @@ fn root() -> PathBuf {
     if let Some(root) = env::var_os("DYNO_MYSQL_ROOT") {
         return root.into();
     }
-    let cache = env::var_os("XDG_CACHE_HOME").map_or_else(
-        || PathBuf::from(env::var_os("HOME").unwrap_or_default()).join(".cache"),
-        PathBuf::from,
-    );
-    cache.join("dyno/mysql-root")
+    cache().join("mysql-root")
 }

@@ -1,6 +1,6 @@
 //! A server's process, always meant by its id.
 
-use std::fs::File;
+use std::fs::{self, File};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
@@ -57,6 +57,20 @@ impl Process {
     /// Lets it do nothing until [`Self::resume`].
     pub fn pause(&self) {
         self.send(Signal::SIGSTOP);
+        // The signal comes to one thread after the other.
+        wait_until(
+            Duration::from_secs(30),
+            "a process that stands still",
+            || {
+                let tasks = fs::read_dir(format!("/proc/{}/task", self.id())).expect("its threads");
+                tasks.flatten().all(|task| {
+                    // The state stands behind the name, which is in parentheses.
+                    let status = fs::read_to_string(task.path().join("stat")).unwrap_or_default();
+                    let state = status.rsplit_once(") ").map(|(_, rest)| rest.as_bytes()[0]);
+                    state.is_none_or(|state| state == b'T')
+                })
+            },
+        );
     }
 
     /// Lets it go on.

@@ -476,3 +476,141 @@ impl Exchange {
         self.broken = Some("it was closed".to_owned());
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::io::{Read, Write};
+    use std::os::unix::net::UnixStream;
+    use std::thread;
+    use std::time::Duration;
+
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::{Row as _, Stream};
+
+    const LONG: Duration = Duration::from_secs(20);
+
+    /// An exchange with someone who says this in pieces of such lengths, whatever is asked, and goes.
+    fn told(said: Vec<u8>, pieces: Vec<usize>, caches_metadata: bool) -> Exchange {
+        let (ours, mut theirs) = UnixStream::pair().unwrap();
+        thread::spawn(move || {
+            let mut rest = &said[..];
+            let mut pieces = pieces.into_iter().cycle();
+            while !rest.is_empty() {
+                let length = pieces.next().unwrap_or(rest.len()).clamp(1, rest.len());
+                let (piece, after) = rest.split_at(length);
+                if theirs.write_all(piece).is_err() {
+                    return;
+                }
+                rest = after;
+            }
+            let _ = theirs.shutdown(std::net::Shutdown::Write);
+            // Whoever asks is listened to until it goes.
+            let _ = theirs.read_to_end(&mut Vec::new());
+        });
+        let stream = Stream::Unix(ours);
+        stream.limit(LONG, LONG).unwrap();
+        Exchange::new(Wire::new(stream), true, caches_metadata)
+    }
+
+    fn packet(said: &mut Vec<u8>, number: u8, content: &[u8]) {
+        let [low, middle, high, ..] = content.len().to_le_bytes();
+        said.extend([low, middle, high, number]);
+        said.extend(content);
+    }
+
+    /// The description of a column, of which only the end is looked at.
+    const TEXT_COLUMN: &[u8] = b"\x03def\x0c\x2d\0\xff\0\0\0\xfd\0\0\0\0\0";
+
+    const END: &[u8] = b"\xfe\0\0\x02\0\0\0";
+
+    fn answer(texts: &[Vec<u8>], described: bool) -> Vec<u8> {
+        let mut said = Vec::new();
+        let mut number = 1..=u8::MAX;
+        let mut number = || number.next().unwrap();
+        packet(&mut said, number(), &[1, u8::from(described)]);
+        if described {
+            packet(&mut said, number(), TEXT_COLUMN);
+        }
+        for text in texts {
+            let mut row = vec![0, 0];
+            super::super::bytes::put_string(&mut row, text);
+            packet(&mut said, number(), &row);
+        }
+        packet(&mut said, number(), END);
+        said
+    }
+
+    fn statement(exchange: &Exchange, columns: &[Kind]) -> Statement {
+        Statement::new(1, "SELECT", 0, columns.to_vec(), &exchange.abandoned)
+    }
+
+    /// What came instead, or the kind of error.
+    fn texts(
+        exchange: &mut Exchange,
+        statement: &mut Statement,
+    ) -> Result<Vec<Vec<u8>>, ErrorKind> {
+        let mut seen = Vec::new();
+        let answer = exchange.query(statement, &[], |row| {
+            seen.push(row.text()?.to_vec());
+            Ok(())
+        });
+        match answer {
+            Ok(_) => Ok(seen),
+            Err(Failure::Exchange(error) | Failure::Each(error)) => Err(error.kind),
+        }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(64))]
+
+        #[test]
+        fn rows_are_the_same_however_their_bytes_come(
+            rows in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..3000), 0..100),
+            pieces in prop::collection::vec(1usize..9000, 1..8),
+            described: bool,
+        ) {
+            let mut said = answer(&rows, described);
+            said.extend(answer(&rows, false));
+            let mut exchange = told(said, pieces, true);
+            let mut statement = statement(&exchange, &[Kind::Text]);
+            prop_assert_eq!(texts(&mut exchange, &mut statement), Ok(rows.clone()));
+            prop_assert_eq!(texts(&mut exchange, &mut statement), Ok(rows));
+            prop_assert_eq!(texts(&mut exchange, &mut statement), Err(ErrorKind::ConnectionLost));
+        }
+
+        #[test]
+        fn whatever_is_said_every_call_comes_to_an_end(
+            mut said in prop_oneof![
+                prop::collection::vec(any::<u8>(), 0..200),
+                Just(answer(&[b"abc".to_vec(), vec![b'x'; 300]], true)),
+            ],
+            changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..4),
+            pieces in prop::collection::vec(1usize..50, 1..4),
+            call in 0u8..6,
+            cached: bool,
+        ) {
+            for (at, byte) in changes {
+                if !said.is_empty() {
+                    let at = at.index(said.len());
+                    said[at] = byte;
+                }
+            }
+            let mut exchange = told(said, pieces, cached);
+            let mut one = statement(&exchange, &[Kind::Text]);
+            let sets = [Value::Int(1), Value::Int(2)];
+            match call {
+                0 => { let _ = texts(&mut exchange, &mut one); }
+                1 => { let _ = exchange.execute(&mut one, &[]); }
+                2 => { let _ = exchange.prepare("SELECT ?"); }
+                3 => { let _ = exchange.run("SELECT 1", |_| ()); }
+                4 => { let _ = exchange.ask_limit(); }
+                _ => {
+                    let mut two = Statement::new(2, "?", 1, Vec::new(), &exchange.abandoned);
+                    let _ = exchange.execute_each(&mut two, &sets, 1);
+                }
+            }
+        }
+    }
+}

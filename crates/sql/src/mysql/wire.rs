@@ -72,6 +72,7 @@ impl Wire {
             self.output.shrink_to(BUFFER);
         }
         if self.start == self.end && self.input.len() > KEEP {
+            (self.start, self.end) = (0, 0);
             self.input.truncate(BUFFER);
             self.input.shrink_to_fit();
         }
