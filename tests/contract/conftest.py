@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from dyno.hosts import LocalHost
+from dyno.hosts import LocalHost, files
 from dyno.hosts.local import core_binary
 from dyno.systems.base import Place
 
@@ -37,6 +37,15 @@ class PlainRunner:
         return status
 
 
+@pytest.fixture(autouse=True)
+def unsynced(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Copies are not written back: on a disk that discards, removing a server's thousand files then takes seconds.
+
+    That copies are synced is tested where copying is.
+    """
+    monkeypatch.setattr(files, "sync_file_system", lambda _folder: None)
+
+
 @pytest.fixture(scope="session")
 def core() -> str:
     return core_binary()
@@ -54,8 +63,17 @@ def runners(host: LocalHost, core: str, workspace: Path) -> Callable[[], PlainRu
     return new
 
 
+@pytest.fixture(scope="session")
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What is costly to make and the same for every test, such as a server's empty store."""
+    folder = tmp_path_factory.mktemp("shared")
+    for each in (tmp_path_factory.getbasetemp(), folder):
+        each.chmod(0o711)
+    return folder
+
+
 @pytest.fixture
-def place(host: LocalHost, core: str, workspace: Path) -> Place:
+def place(host: LocalHost, core: str, workspace: Path, shared: Path) -> Place:
     # A name that would mean something in a URI, a pattern or a shell: users have such folders.
     (workspace / "100% a#b?").mkdir()
-    return Place(host=host, data=workspace / "100% a#b?" / "live", logs=workspace / "logs", core=core)
+    return Place(host=host, data=workspace / "100% a#b?" / "live", logs=workspace / "logs", core=core, shared=shared)

@@ -18,7 +18,7 @@ from dyno.systems.base import Place
 from dyno.workloads import core as core_driver
 from dyno.workloads.base import INTERVAL_COLUMNS, Measured, Workload
 from tests.contract.conftest import LIMIT_S, PlainRunner
-from tests.contract.test_systems import ROOMS, SMALL, options_of
+from tests.contract.test_systems import LEAST, ROOMS, SMALL, options_of
 
 PAIRS = [
     (workload, system)
@@ -37,7 +37,8 @@ def make(name: str, **options: Any) -> Workload[Any]:
 
 def carry_out(workload: Workload[Any], system_kind: str, place: Place, runners: Runners) -> Measured:
     kind = ROOMS.systems[system_kind]
-    system = kind(options_of(kind, {}), place)
+    system = kind(options_of(kind, LEAST.get(system_kind, {})), place)
+    system.provision(LIMIT_S)
     system.prepare(LIMIT_S)
     system.start(1, LIMIT_S)
     endpoint = system.ready(LIMIT_S)
