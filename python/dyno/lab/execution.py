@@ -115,6 +115,10 @@ class Execution:
                 self._status = self.system.status()
             with self._timed(Step.CHECK):
                 self._check(self._measured)
+                checked = self.workload.check(self._runner, endpoint, self._seed())
+                self._status |= checked.status
+                if checked.wrong:
+                    raise RunError(checked.wrong)
         with self._timed(Step.CHECK):
             self.system.check(limits.stop)
             self.guard.grew(size_of(self.system.place.data) - size_of(snapshot))
@@ -165,8 +169,9 @@ class Execution:
             self.system.stop(self.study.limits.stop)
 
     def _on_driver(self, pid: int) -> None:
-        for observer in self.observers:
-            observer.watch(pid, "driver")
+        if self._measured is None:  # what looks at the store afterwards is no part of the run
+            for observer in self.observers:
+                observer.watch(pid, "driver")
 
     def _check(self, measured: Measured) -> None:
         """Whether what ran is what was asked."""
@@ -259,6 +264,8 @@ class Execution:
             versions={**self.versions, **(measured.versions if measured else {})},
             driver=measured.job if measured else {},
             loop=measured.loop if measured else None,
+            rate_per_s=measured.rate_per_s if measured else None,
+            notes=measured.notes if measured else (),
             ended_by=measured.ended_by if measured else None,
             halted=self.disk_full and outcome is Outcome.FAILED,
         )
