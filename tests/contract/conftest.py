@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from dyno.hosts import LocalHost, files
+from dyno.hosts import LocalHost, Process, files
 from dyno.hosts.local import core_binary
 from dyno.systems.base import Place
 
@@ -26,15 +26,24 @@ class PlainRunner:
         self.complaint = ""
         self.commands: list[tuple[str, ...]] = []
 
-    def execute(self, argv: Sequence[str]) -> int:
+    def execute(self, argv: Sequence[str], *, kept_as: str | None = None) -> int:
+        return self._wait([self._start(argv, kept_as or self.folder.name, lines=kept_as is None)])[0]
+
+    def execute_all(self, argvs: Sequence[Sequence[str]]) -> list[int]:
+        return self._wait([self._start(argv, f"{self.folder.name}-{n}", lines=True) for n, argv in enumerate(argvs)])
+
+    def _start(self, argv: Sequence[str], name: str, *, lines: bool) -> Process:
         self.commands.append(tuple(argv))
-        process = self._host.start(argv, log=self.logs / self.folder.name, lines=True)
+        return self._host.start(argv, log=self.logs / name, lines=lines)
+
+    def _wait(self, processes: list[Process]) -> list[int]:
         deadline = time.monotonic() + LIMIT_S
-        while (status := process.wait(0)) is None:
-            process.lines(0.1)
-            assert time.monotonic() < deadline, "the driver does not end"
-        self.complaint = process.complaint()
-        return status
+        statuses = [process.wait(max(deadline - time.monotonic(), 0)) for process in processes]
+        self.complaint = next(filter(None, (process.complaint() for process in processes)), "")
+        for process in processes:
+            process.stop()
+        assert None not in statuses, "the driver does not end"
+        return [status for status in statuses if status is not None]
 
 
 @pytest.fixture(autouse=True)

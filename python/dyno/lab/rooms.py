@@ -44,9 +44,10 @@ class Rooms:
                     f"({cell.name}); it can drive {', '.join(sorted(can))}"
                 )
             workload = self._workload(cell)
-            if why := workload.refuses(system.backend):
+            options = system.Options.model_validate(cell.system.options)
+            if why := workload.refuses(system.backend, system.reached_by(options)):
                 raise UserError(f"{study.study}: workload: {why} ({cell.name})")
-            most = system.most_clients(system.Options.model_validate(cell.system.options))
+            most = system.most_clients(options)
             if most is not None and workload.clients() > most:
                 raise UserError(
                     f"{study.study}: system.config: with these settings {cell.system.kind} lets {most} client in, "

@@ -46,21 +46,24 @@ class WatchedRunner:
         self._listener = listener
         self._on_started = on_started
 
-    def execute(self, argv: Sequence[str]) -> int:
+    def execute(self, argv: Sequence[str], *, kept_as: str | None = None) -> int:
         """The driver's exit status. Raises RunError past the limit and DiskFull; it is then ended."""
-        return self.execute_all([argv])[0]
+        return self._execute([argv], kept_as)[0]
 
     def execute_all(self, argvs: Sequence[Sequence[str]]) -> list[int]:
         """The same for several drivers at once."""
+        return self._execute(argvs, None)
+
+    def _execute(self, argvs: Sequence[Sequence[str]], kept_as: str | None) -> list[int]:
         begun = time.monotonic()
         processes: list[Process] = []
         try:
             for number, argv in enumerate(argvs):
                 self.commands.append(tuple(argv))
-                log = self.logs / ("driver" if len(argvs) == 1 else f"driver-{number}")
-                processes.append(self._host.start(argv, log=log, lines=True))
+                log = self.logs / (kept_as or ("driver" if len(argvs) == 1 else f"driver-{number}"))
+                processes.append(self._host.start(argv, log=log, lines=kept_as is None))
                 self._on_started(processes[-1].pid)
-            self._watch(processes, begun)
+            self._watch(processes, begun, tells=kept_as is None)
             # Of several that were told to end, each still writes what it measured; the run is then partial.
             return [process.stop() for process in processes]
         finally:
@@ -69,12 +72,16 @@ class WatchedRunner:
             self.complaint = next(filter(None, (process.complaint() for process in processes)), "")
             self.seconds += time.monotonic() - begun
 
-    def _watch(self, processes: Sequence[Process], begun: float) -> None:
+    def _watch(self, processes: Sequence[Process], begun: float, *, tells: bool) -> None:
         """Return when all have ended, or the user wants them to. Raises RunError past the limit."""
         told = [0.0] * len(processes)
         while running := [number for number, process in enumerate(processes) if process.wait(0) is None]:
             for number in running:
-                for line in processes[number].lines(_LOOK_EVERY_S / len(running)):
+                wait = _LOOK_EVERY_S / len(running)
+                if not tells:
+                    processes[number].wait(wait)
+                    continue
+                for line in processes[number].lines(wait):
                     self._tell(line, told, number)
             if self._interrupt.requested:
                 return

@@ -48,6 +48,11 @@ class System(ABC, Generic[O]):
         """How many clients it lets in at once with these options; None where there is no such limit."""
         return None
 
+    @classmethod
+    def reached_by(cls, options: O) -> str | None:  # noqa: ARG003 - kinds that are reached at all read them
+        """`socket` or `tcp`, whichever clients come by; None for an embedded system."""
+        return None
+
     def __init__(self, options: O, place: Place) -> None:
         self.options = options
         self.place = place

@@ -84,6 +84,11 @@ class ServerSystem(System[O]):
     _effective: Mapping[str, Any] = {}
     _before: Counters = {}
 
+    @classmethod
+    def reached_by(cls, options: O) -> str | None:
+        """As the study says."""
+        return options.connect
+
     # What each server says of itself
 
     @abstractmethod

@@ -53,8 +53,12 @@ class Runner(Protocol):
     complaint: str
     """The last line that the last driver wrote to its standard error; empty where there was none."""
 
-    def execute(self, argv: Sequence[str]) -> int:
-        """Run a driver to its end; its exit status. Raises RunError past the limit, Interrupted when told to end."""
+    def execute(self, argv: Sequence[str], *, kept_as: str | None = None) -> int:
+        """Run a driver to its end; its exit status. Raises RunError past the limit.
+
+        With `kept_as`, its standard output goes to that name with `.stdout` among the logs, and its standard error to
+        the same with `.stderr`.
+        """
         ...
 
     def execute_all(self, argvs: Sequence[Sequence[str]]) -> list[int]:
@@ -109,8 +113,11 @@ class Workload(ABC, Generic[O]):
         """Have the driver ready where it is a program of others; versions by name. Raises RunError."""
         return {}
 
-    def refuses(self, backend: str) -> str | None:
-        """Why it could not be driven with these options on one of its backends; None where it can."""
+    def refuses(self, backend: str, reached_by: str | None) -> str | None:
+        """Why it could not drive one of its backends with these options; None where it can.
+
+        `reached_by` is `socket` or `tcp`, None for an embedded system.
+        """
         return None
 
     def rate(self) -> float | None:

@@ -29,7 +29,7 @@ class LedgerWorkload(Workload[LedgerOptions]):
     Options = LedgerOptions
     backends = frozenset({"sqlite", "mysql", "postgresql"})
 
-    def refuses(self, backend: str) -> str | None:
+    def refuses(self, backend: str, reached_by: str | None) -> str | None:
         """As its limits do."""
         return self.options.refuses(backend)
 

@@ -54,7 +54,7 @@ class TpccWorkload(Workload[TpccOptions]):
     Options = TpccOptions
     backends = frozenset({"sqlite", "mysql", "postgresql"})
 
-    def refuses(self, backend: str) -> str | None:
+    def refuses(self, backend: str, reached_by: str | None) -> str | None:
         """As its limits do."""
         return self.options.refuses(backend)
 

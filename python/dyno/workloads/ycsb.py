@@ -21,7 +21,7 @@ KeyChooser = Literal[
     "zipfian", "clustered-zipfian", "ycsb-zipfian", "uniform", "latest", "hotspot", "exponential", "sequential"
 ]
 
-_MIXES: dict[str, dict[str, float]] = {
+MIXES: dict[str, dict[str, float]] = {
     "a": {"read": 0.5, "update": 0.5},
     "b": {"read": 0.95, "update": 0.05},
     "c": {"read": 1.0},
@@ -29,7 +29,7 @@ _MIXES: dict[str, dict[str, float]] = {
     "e": {"scan": 0.95, "insert": 0.05},
     "f": {"read": 0.5, "read_modify_write": 0.5},
 }
-_CHOOSERS = {"d": "latest"}
+CHOOSERS = {"d": "latest"}
 _PARAMETERS = {
     "hotspot_keys": "hotspot",
     "hotspot_operations": "hotspot",
@@ -129,7 +129,7 @@ class YcsbOptions(DrivingOptions):
     @property
     def chooser(self) -> str:
         """By what keys are chosen in the end."""
-        return self.key_chooser or _CHOOSERS.get(self.mix or "", "zipfian")
+        return self.key_chooser or CHOOSERS.get(self.mix or "", "zipfian")
 
 
 class YcsbWorkload(Workload[YcsbOptions]):
@@ -139,7 +139,7 @@ class YcsbWorkload(Workload[YcsbOptions]):
     Options = YcsbOptions
     backends = frozenset({"sqlite", "null", "mysql", "postgresql"})
 
-    def refuses(self, backend: str) -> str | None:
+    def refuses(self, backend: str, reached_by: str | None) -> str | None:
         """Where nothing is stored there is nothing to check."""
         if self.options.data_integrity and backend == "null":
             return "data_integrity checks what was stored, and this system stores nothing: leave it out"
@@ -195,7 +195,7 @@ class YcsbWorkload(Workload[YcsbOptions]):
             proportions = {name: share for name, share in given.proportions.model_dump().items() if share}
         else:
             assert given.mix is not None
-            proportions = _MIXES[given.mix]
+            proportions = MIXES[given.mix]
         return {
             "kind": "ycsb",
             "records": given.records,
