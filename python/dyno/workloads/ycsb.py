@@ -38,7 +38,7 @@ _PARAMETERS = {
 }
 _YCSB_THETA = 0.99
 _LEAST_TO_CHECK = 16  # bytes that the name of a row, field and version take
-_CHOSEN = {
+CHOSEN = {
     "zipfian": "Keys were chosen by an exact Zipfian (theta {theta:g}), the popular ones scattered over the key space.",
     "clustered-zipfian": "Keys were chosen by an exact Zipfian (theta {theta:g}), the popular ones side by side.",
     "ycsb-zipfian": "Keys were chosen by ycsb-zipfian: what YCSB itself calls zipfian, draw for draw. It is no Zipfian "
@@ -187,7 +187,7 @@ class YcsbWorkload(Workload[YcsbOptions]):
         """Apply the mix."""
         given = self.options
         measured = drive(runner, endpoint, self._workload(), given, seed, think_time=given.think_time)
-        return replace(measured, notes=(_CHOSEN[given.chooser].format(theta=given.theta),))
+        return replace(measured, notes=(CHOSEN[given.chooser].format(theta=given.theta),))
 
     def _workload(self) -> dict[str, Any]:
         given = self.options
