@@ -276,12 +276,14 @@ def responses(said: Said) -> dict[str, float]:
         raise RunError(f"sysbench's histogram has {total} latencies, of {said.events} events")
     for name, share in _QUANTILES.items():
         if name != "p99":
-            found[f"latency_{name}"] = min(_quantile(said, share * total), said.latency_ms["max"])
+            found[f"latency_{name}"] = min(quantile(said, share), said.latency_ms["max"])
     return found
 
 
-def _quantile(said: Said, rank: float) -> float:
+def quantile(said: Said, share: float) -> float:
+    """In ms, by sysbench's own rule: the bucket in which that many of the latencies, rounded, have been seen."""
     so_far = 0
+    rank = max(math.floor(share * said.events + 0.5), 1)
     for value, count in said.histogram:
         so_far += count
         if so_far >= rank:
