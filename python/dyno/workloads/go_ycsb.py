@@ -128,7 +128,7 @@ class GoYcsbWorkload(Workload[GoYcsbOptions]):
             loop="closed",
             notes=tuple(self._notes()),
             ended_by="operations",
-            intervals=_intervals(said, began_ns, self.options.interval),
+            intervals=_intervals(said, began_ns, seconds, self.options.interval),
         )
 
     def _refuse(self, said: Said, seconds: float, text: str) -> None:
@@ -299,25 +299,27 @@ def _latencies(prefix: str, row: Mapping[str, float]) -> dict[str, float]:
     return {f"{prefix}latency_{name}": row[column] / 1000 for column, name in _COLUMNS.items()}
 
 
-def _intervals(said: Said, began_ns: int, interval: float) -> pl.DataFrame:
+def _intervals(said: Said, began_ns: int, seconds: float, interval: float) -> pl.DataFrame:
     """Counts of each interval, as differences of the cumulative ones; quantiles cannot be had from those."""
     rows: list[dict[str, Any]] = []
     earlier: Block = {}
-    for number, block in enumerate(said.blocks):
+    ends = [(block, (number + 1) * interval) for number, block in enumerate(said.blocks)]
+    before = 0.0
+    for block, end in [*ends, (said.last, max(seconds, ends[-1][1] if ends else 0.0))]:
         for name in _OPERATIONS:
             done, failed = (_grew(block, earlier, label) for label in (name, f"{name}_ERROR"))
-            if name in block or f"{name}_ERROR" in block:
+            if end > before and (name in block or f"{name}_ERROR" in block):
                 rows.append(
                     {
-                        "start_ns": began_ns + round(number * interval * 1e9),
-                        "end_ns": began_ns + round((number + 1) * interval * 1e9),
+                        "start_ns": began_ns + round(before * 1e9),
+                        "end_ns": began_ns + round(end * 1e9),
                         "warmup": False,
                         "operation": name.lower(),
                         "count": done,
                         "errors": failed,
                     }
                 )
-        earlier = block
+        earlier, before = block, end
     return pl.DataFrame(rows, schema=INTERVAL_COLUMNS)
 
 
