@@ -1,28 +1,26 @@
-//! One client: a closed loop around its work, and what it tells the coordinator.
+//! One client: a loop around its work, and what it tells the coordinator.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::Sender;
-use std::time::Instant;
+use std::sync::{Mutex, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use dyno_load::Random;
 
 use crate::backend::Status;
-use crate::failure::{Failure, OperationError};
-use crate::record::Recording;
+use crate::failure::{ErrorKind, Failure, OperationError};
+use crate::job::Backoff;
+use crate::record::Sample;
+use crate::schedule::Schedule;
+use crate::timeline::Timeline;
 use crate::work::Work;
 
 /// What clients tell the coordinator. A coordinator that has gone is no longer interested.
 #[derive(Debug)]
 pub enum Message {
-    /// What a client recorded within one interval of a part.
-    Interval {
-        /// Who.
-        client: u32,
-        /// The interval's number, from 0.
-        index: u64,
-        /// Nothing more will come for intervals below this.
-        complete_below: u64,
-        /// What.
-        recording: Box<Recording>,
-    },
+    /// An operation failed.
+    Failed(FailedOperation),
     /// The warm-up is over for this client; it waits at the gate.
     Warm {
         /// Who.
@@ -39,11 +37,28 @@ pub enum Message {
     },
 }
 
+/// An operation that did not succeed.
+#[derive(Debug)]
+pub struct FailedOperation {
+    /// Whose.
+    pub client: u32,
+    /// The place of its kind among the workload's operations.
+    pub index: usize,
+    /// When it ended.
+    pub at: Instant,
+    /// How long it took, from its actual start.
+    pub took: Duration,
+    /// Why.
+    pub error: OperationError,
+}
+
 /// How a part of a run ended for one client.
 #[derive(Debug)]
 pub struct PartEnd {
     /// When its last operation ended, in ns since the part began.
     pub end_ns: u64,
+    /// Connections made anew.
+    pub reconnects: u64,
     /// Why it was the last.
     pub cause: Result<Cause, Failure>,
 }
@@ -53,7 +68,7 @@ pub struct PartEnd {
 pub struct Ending {
     /// Of the measured part.
     pub part: PartEnd,
-    /// Growth of its connection's counters.
+    /// Growth of its connection's counters, and its work's own.
     pub counters: Status,
 }
 
@@ -68,7 +83,7 @@ pub enum Cause {
     Halt,
 }
 
-/// When a part of a run ends for one client.
+/// When a part of a run ends: for one client, or for all together.
 #[derive(Clone, Copy, Debug)]
 pub enum Until {
     /// Both of so many operations and so many ns are reached: a warm-up.
@@ -79,15 +94,26 @@ pub enum Until {
 
 impl Until {
     /// When a measured part's time is over.
-    const fn window_ns(self) -> u64 {
+    #[must_use]
+    pub const fn window_ns(self) -> u64 {
         match self {
             Self::Both(..) => u64::MAX,
             Self::Either(_, end) => end,
         }
     }
 
+    /// Operations and ns.
+    #[must_use]
+    pub const fn bounds(self) -> (u64, u64) {
+        match self {
+            Self::Both(most, end) | Self::Either(most, end) => (most, end),
+        }
+    }
+
+    /// Why it is over after so many operations and ns, if it is.
     #[inline]
-    const fn reached(self, operations: u64, elapsed_ns: u64) -> Option<Cause> {
+    #[must_use]
+    pub const fn reached(self, operations: u64, elapsed_ns: u64) -> Option<Cause> {
         match self {
             Self::Both(most, end) if operations >= most && elapsed_ns >= end => {
                 Some(Cause::Operations)
@@ -97,6 +123,25 @@ impl Until {
             Self::Both(..) | Self::Either(..) => None,
         }
     }
+}
+
+/// When a client's next request is made.
+#[derive(Clone, Copy, Debug)]
+pub enum Turn<'a> {
+    /// After its answer and a pause; until so many operations of its own.
+    Closed {
+        /// Between an answer and the next request.
+        think: Duration,
+        /// The end of its part.
+        until: Until,
+    },
+    /// When the schedule says; until the end of the schedule.
+    Open {
+        /// Shared by all clients.
+        schedule: &'a Schedule,
+        /// The end of everybody's part.
+        until: Until,
+    },
 }
 
 /// A counter that only its client writes, on a cache line of its own.
@@ -126,8 +171,14 @@ pub struct Client<'a> {
     pub progress: &'a Progress,
     /// To the coordinator.
     pub messages: Sender<Message>,
+    /// Where it records what it did.
+    pub timeline: &'a Mutex<Timeline>,
     /// Length of an interval.
     pub interval_ns: u64,
+    /// Pauses between attempts to connect anew.
+    pub backoff: Backoff,
+    /// What jitter follows from.
+    pub seed: u64,
 }
 
 impl Client<'_> {
@@ -141,80 +192,237 @@ impl Client<'_> {
 
     /// Works from `origin` on until the part ends. An operation that is cut off by the end of the run counts
     /// neither as done nor as an error.
-    pub fn work_through<W: Work>(&self, work: &mut W, origin: Instant, until: Until) -> PartEnd {
-        let mut recording = Box::new(Recording::new(self.operations.len()));
-        let (mut interval, mut interval_end_ns) = (0, self.interval_ns);
+    pub fn work_through<W: Work>(&self, work: &mut W, origin: Instant, turn: Turn) -> PartEnd {
+        let mut notes = Notes::new(self);
+        let mut line = Line::new(self);
         let (mut operations, mut end_ns) = (0, 0);
         self.progress.0.store(0, Ordering::Relaxed);
         let cause = loop {
-            if let Some(cause) = until.reached(operations, end_ns) {
-                break Ok(cause);
-            }
             if self.halt.load(Ordering::Relaxed) {
                 break Ok(Cause::Halt);
+            }
+            if let Turn::Closed { until, .. } = turn
+                && let Some(cause) = until.reached(operations, end_ns)
+            {
+                break Ok(cause);
             }
             let Some(index) = work.prepare() else {
                 break Ok(Cause::Operations);
             };
-            let start = Instant::now();
-            let answer = work.perform();
+            let mut start = Instant::now();
+            let mut due_ns = None;
+            match turn {
+                Turn::Closed { think, .. } => {
+                    let pause = work.pause()
+                        + if operations > 0 {
+                            think
+                        } else {
+                            Duration::ZERO
+                        };
+                    if !pause.is_zero() {
+                        start = self.sleep_until(start + pause);
+                    }
+                }
+                Turn::Open { schedule, until } => match schedule.take(until, end_ns) {
+                    Ok(due) => {
+                        let at = origin + Duration::from_nanos(due);
+                        if at > start {
+                            notes.fold(due);
+                            start = self.sleep_until(at);
+                        }
+                        due_ns = Some(due);
+                    }
+                    Err(cause) => break Ok(cause),
+                },
+            }
+            if line.broken {
+                start = self.sleep_until(line.retry_at);
+            }
+            let answer = line.perform(work);
             let end = Instant::now();
             if answer.is_err() && self.halt.load(Ordering::Relaxed) {
                 break Ok(Cause::Halt);
             }
             end_ns = nanoseconds(origin, end);
-            if end_ns >= interval_end_ns {
-                let next = end_ns / self.interval_ns;
-                self.hand_over(interval, next, &mut recording);
-                (interval, interval_end_ns) = (next, (next + 1) * self.interval_ns);
-            }
-            if end_ns > until.window_ns()
-                && let Ok(count) = answer
-            {
-                recording.late(index, count);
-            }
+            let service_ns = nanoseconds(start, end);
+            let lag_ns = due_ns.map_or(0, |due_ns| {
+                end_ns.saturating_sub(service_ns).saturating_sub(due_ns)
+            });
+            let mut sample = Sample {
+                end_ns,
+                service_ns,
+                lag_ns,
+                count: 1,
+                index: u16::try_from(index).unwrap_or(u16::MAX),
+                error: None,
+            };
             match answer {
-                Ok(1) => {
-                    recording.success(index, nanoseconds(start, end), 1);
-                    operations += 1;
-                }
                 Ok(count) => {
-                    // A batch's operations share its time.
-                    recording.success(index, nanoseconds(start, end) / count.max(1), count);
-                    operations += count;
+                    sample.count = count;
+                    notes.push(sample);
+                    operations += u64::from(count);
                 }
                 Err(error) => {
-                    recording.error(index, error.kind);
+                    sample.error = Some(error.kind);
+                    notes.push(sample);
                     operations += 1;
-                    if let Some(failure) = self.judge(index, &error) {
+                    if let Some(failure) = self.judge(index, end, end - start, error) {
                         break Err(failure);
                     }
                 }
             }
             self.progress.0.store(operations, Ordering::Relaxed);
         };
-        self.hand_over(interval, interval, &mut recording);
-        PartEnd { end_ns, cause }
+        notes.fold(end_ns);
+        PartEnd {
+            end_ns,
+            reconnects: line.reconnects,
+            cause,
+        }
     }
 
-    /// Whether an error ends the run.
+    /// Tells of an error, and whether it ends the run.
     #[cold]
-    fn judge(&self, index: usize, error: &OperationError) -> Option<Failure> {
-        (error.kind.is_fatal() || self.errors_are_fatal)
-            .then(|| Failure::of_operation(self.operations[index], error))
-    }
-
-    /// Once an interval: sends what was recorded in it and begins anew.
-    #[cold]
-    fn hand_over(&self, index: u64, complete_below: u64, recording: &mut Box<Recording>) {
-        let fresh = Box::new(Recording::new(self.operations.len()));
-        let finished = std::mem::replace(recording, fresh);
-        let _ = self.messages.send(Message::Interval {
+    fn judge(
+        &self,
+        index: usize,
+        at: Instant,
+        took: Duration,
+        error: OperationError,
+    ) -> Option<Failure> {
+        let failure = (error.kind.is_fatal() || self.errors_are_fatal)
+            .then(|| Failure::of_operation(self.operations[index], &error));
+        let _ = self.messages.send(Message::Failed(FailedOperation {
             client: self.number,
             index,
-            complete_below,
-            recording: finished,
-        });
+            at,
+            took,
+            error,
+        }));
+        failure
+    }
+
+    /// Sleeps, but not longer than the run; gives the time at which it woke up.
+    pub fn sleep_until(&self, time: Instant) -> Instant {
+        const LOOK_EVERY: Duration = Duration::from_millis(100);
+        loop {
+            let now = Instant::now();
+            let left = time.saturating_duration_since(now);
+            if left.is_zero() || self.halt.load(Ordering::Relaxed) {
+                return now;
+            }
+            thread::sleep(left.min(LOOK_EVERY));
+        }
+    }
+}
+
+/// A client's connection as its loop sees it: working, or lost and to be made anew.
+struct Line<'a, 'c> {
+    client: &'a Client<'c>,
+    broken: bool,
+    /// Not before this is the next attempt.
+    retry_at: Instant,
+    pause: Duration,
+    reconnects: u64,
+    rng: Random,
+}
+
+/// Jitter is drawn from streams of random numbers of its own.
+const JITTER: u64 = 1 << 41;
+
+impl<'a, 'c> Line<'a, 'c> {
+    fn new(client: &'a Client<'c>) -> Self {
+        Self {
+            client,
+            broken: false,
+            retry_at: Instant::now(),
+            pause: client.backoff.first,
+            reconnects: 0,
+            rng: Random::new(client.seed, JITTER + u64::from(client.number)),
+        }
+    }
+
+    /// Performs the operation, on a new connection where the last one was lost.
+    #[inline]
+    fn perform<W: Work>(&mut self, work: &mut W) -> Result<u32, OperationError> {
+        let answer = if self.broken {
+            self.mend(work).and_then(|()| work.perform())
+        } else {
+            work.perform()
+        };
+        if let Err(error) = &answer
+            && error.kind.breaks_connection()
+        {
+            self.lose();
+        }
+        answer
+    }
+
+    #[cold]
+    fn mend<W: Work>(&mut self, work: &mut W) -> Result<(), OperationError> {
+        work.reconnect().map_err(|error| {
+            // A server that is starting may refuse anything; the attempts go on whatever it says, unless
+            // it says that the account is wrong.
+            if error.kind.is_fatal() && error.kind != ErrorKind::AccessDenied {
+                OperationError::new(ErrorKind::Connect, error.message)
+            } else {
+                error
+            }
+        })?;
+        self.broken = false;
+        self.pause = self.client.backoff.first;
+        self.reconnects += 1;
+        Ok(())
+    }
+
+    #[cold]
+    fn lose(&mut self) {
+        self.broken = true;
+        // Up to a quarter more, so that the clients do not all come back at once.
+        let jitter = 1.0 + self.rng.next_f64() / 4.0;
+        self.retry_at = Instant::now() + self.pause.mul_f64(jitter);
+        self.pause = (self.pause * 2).min(self.client.backoff.most);
+    }
+}
+
+/// What a client did lately and has not yet told.
+struct Notes<'a, 'c> {
+    client: &'a Client<'c>,
+    samples: Vec<Sample>,
+    interval_end_ns: u64,
+}
+
+/// Enough to make the lock cheap, and little enough for hundreds of clients to stay within a cache.
+const MOST_NOTES: usize = 128;
+
+impl<'a, 'c> Notes<'a, 'c> {
+    fn new(client: &'a Client<'c>) -> Self {
+        Self {
+            client,
+            samples: Vec::with_capacity(MOST_NOTES),
+            interval_end_ns: client.interval_ns,
+        }
+    }
+
+    #[inline]
+    fn push(&mut self, sample: Sample) {
+        let end_ns = sample.end_ns;
+        self.samples.push(sample);
+        if self.samples.len() == MOST_NOTES || end_ns >= self.interval_end_ns {
+            self.fold(end_ns);
+        }
+    }
+
+    /// Tells all of it; the next that is done ends at `now_ns` or later.
+    fn fold(&mut self, now_ns: u64) {
+        let client = self.client;
+        client
+            .timeline
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .add(client.number, &self.samples, now_ns);
+        self.samples.clear();
+        self.interval_end_ns = (now_ns / client.interval_ns + 1) * client.interval_ns;
     }
 }
 

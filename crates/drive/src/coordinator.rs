@@ -4,25 +4,29 @@ use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 
 use dyno_load::share;
-use nix::sys::resource::{UsageWho, getrusage};
-use nix::sys::time::TimeValLike;
 
-use crate::backend::{Backend, BackendReport, Null, Sqlite, Status};
-use crate::client::{Cause, Client, Ending, Message, Progress, Until};
+use crate::backend::{Backend, BackendReport, Mysql, Null, Postgresql, SqlBackend, Sqlite, Status};
+use crate::client::{Cause, Client, Ending, Message, Progress, Turn, Until};
+use crate::clock::{cpu_so_far, instant_at, nanoseconds, now_ns};
 use crate::failure::Failure;
 use crate::gate::Gate;
-use crate::job::{BackendJob, Job, Phase, WorkloadJob};
+use crate::job::{BackendJob, Job, Pace, Phase, WorkloadJob};
 use crate::output::{Output, Span};
-use crate::result::{Cpu, DriveResult, EndedBy, Figures, Measured, Times, Warmup};
+use crate::record::Recording;
+use crate::result::{Cpu, DriveResult, EndedBy, Figures, Measured, OpenLoop, Times, Warmup};
+use crate::schedule::Schedule;
 use crate::timeline::Timeline;
-use crate::work::{NullRun, Plan, YcsbLoad, YcsbRun};
+use crate::work::{
+    Findings, Inspection, LedgerCheck, LedgerCreate, LedgerRun, NullRun, Plan, TpccCheck, TpccLoad,
+    TpccRun, Work, YcsbBackend, YcsbLoad, YcsbRun,
+};
 
 /// How a job is carried out, apart from what it asks.
 #[derive(Debug)]
@@ -37,23 +41,55 @@ pub struct Options<'a> {
     pub versions: BTreeMap<String, String>,
 }
 
+/// How long drivers that measure together wait for the last operations of each other's warm-up.
+const SETTLING: Duration = Duration::from_secs(1);
+
+/// How long a run that is to end waits for answers that are under way.
+const PATIENCE: Duration = Duration::from_secs(1);
+
 /// Carries out a job. Fails only where the result folder cannot be written: what goes wrong with the
 /// backend stands in the result.
 pub fn drive(job: &Job, options: &Options) -> io::Result<DriveResult> {
     match &job.backend {
-        BackendJob::Sqlite(_) => drive_on::<Sqlite>(job, options),
-        BackendJob::Null => drive_on::<Null>(job, options),
+        BackendJob::Sqlite(_) => drive_on_sql::<Sqlite>(job, options),
+        BackendJob::Mysql(_) => drive_on_sql::<Mysql>(job, options),
+        BackendJob::Postgresql(_) => drive_on_sql::<Postgresql>(job, options),
+        BackendJob::Null => drive_on_any::<Null>(job, options),
     }
 }
 
-fn drive_on<B: Backend>(job: &Job, options: &Options) -> io::Result<DriveResult> {
+fn drive_on_sql<B: SqlBackend>(job: &Job, options: &Options) -> io::Result<DriveResult> {
     match (&job.workload, job.phase) {
-        (WorkloadJob::Null, _) => carry_out::<B, _>(job, options, &NullRun),
+        (WorkloadJob::Tpcc(tpcc), Phase::Load) => {
+            carry_out::<B, _>(job, options, &TpccLoad::new(tpcc))
+        }
+        (WorkloadJob::Tpcc(tpcc), Phase::Run) => {
+            carry_out::<B, _>(job, options, &TpccRun::new(job, tpcc))
+        }
+        (WorkloadJob::Tpcc(tpcc), Phase::Check) => {
+            inspect::<B, _>(job, options, &TpccCheck::new(tpcc))
+        }
+        (WorkloadJob::Ledger(_), Phase::Load) => carry_out::<B, _>(job, options, &LedgerCreate),
+        (WorkloadJob::Ledger(ledger), Phase::Run) => {
+            carry_out::<B, _>(job, options, &LedgerRun::new(job, ledger, options.out))
+        }
+        (WorkloadJob::Ledger(ledger), Phase::Check) => {
+            inspect::<B, _>(job, options, &LedgerCheck::new(job, ledger))
+        }
+        (WorkloadJob::Ycsb(_) | WorkloadJob::Null, _) => drive_on_any::<B>(job, options),
+    }
+}
+
+fn drive_on_any<B: YcsbBackend>(job: &Job, options: &Options) -> io::Result<DriveResult> {
+    match (&job.workload, job.phase) {
         (WorkloadJob::Ycsb(ycsb), Phase::Load) => {
             carry_out::<B, _>(job, options, &YcsbLoad::new(ycsb, job.seed))
         }
-        (WorkloadJob::Ycsb(ycsb), Phase::Run) => {
-            carry_out::<B, _>(job, options, &YcsbRun::new(job, ycsb))
+        (WorkloadJob::Ycsb(ycsb), _) => carry_out::<B, _>(job, options, &YcsbRun::new(job, ycsb)),
+        // The door lets no other workload in to a backend that takes no SQL.
+        (_, phase) => {
+            let idle = phase != Phase::Run;
+            carry_out::<B, _>(job, options, &NullRun { idle })
         }
     }
 }
@@ -63,17 +99,22 @@ fn carry_out<B: Backend, P: Plan<B>>(
     options: &Options,
     plan: &P,
 ) -> io::Result<DriveResult> {
-    let operations = plan.operations();
-    let output = Output::create(options.out, operations.clone(), now_ns())?;
+    let run = Run::new(job, plan.operations());
+    let mut collector = Collector::new(&run, options)?;
     let mut report = B::unopened();
-    let mut collector = Collector::new(job, options, operations, output);
-    match open::<B>(job, &options.halt) {
+    match open::<B, P>(job, &options.halt, plan) {
         Ok((backend, connections)) => {
-            report.effective = backend.effective();
-            let connections =
-                run_clients(job, options, plan, &backend, connections, &mut collector)?;
+            describe(&mut report, &backend);
+            let mut connections =
+                run_clients(&run, options, plan, &backend, connections, &mut collector)?;
             report.status.append(&mut collector.ends.counters);
-            match backend.close(connections, !collector.complete()) {
+            if collector.is_complete()
+                && let Some(first) = connections.first_mut()
+                && let Err(failure) = plan.complete(&backend, first)
+            {
+                collector.fail(failure);
+            }
+            match backend.close(connections, !collector.is_complete()) {
                 Ok(mut status) => report.status.append(&mut status),
                 Err(failure) => collector.fail(failure),
             }
@@ -82,22 +123,147 @@ fn carry_out<B: Backend, P: Plan<B>>(
         Err(_) if options.halt.load(Ordering::Relaxed) => collector.ends.halted = true,
         Err(failure) => collector.fail(failure),
     }
-    collector.finish(report)
+    collector.finish(report, Findings::default())
 }
 
-fn open<B: Backend>(job: &Job, halt: &Arc<AtomicBool>) -> Result<(B, Vec<B::Connection>), Failure> {
-    let (backend, connections) = B::open(job, job.clients, halt)?;
-    if job.phase == Phase::Load
-        && let Some(first) = connections.first()
-    {
-        backend.create(first)?;
+fn open<B: Backend, P: Plan<B>>(
+    job: &Job,
+    halt: &Arc<AtomicBool>,
+    plan: &P,
+) -> Result<(B, Vec<B::Connection>), Failure> {
+    let (backend, mut connections) = B::open(job, job.clients, halt)?;
+    if let Some(first) = connections.first_mut() {
+        plan.set_up(&backend, first)?;
     }
     Ok((backend, connections))
 }
 
+fn describe<B: Backend>(report: &mut BackendReport, backend: &B) {
+    report.effective = backend.effective();
+    if let Some(version) = backend.version() {
+        report.version = version;
+    }
+}
+
+/// Looks at the stored data. What does not hold fails the job; the findings stand in the result.
+fn inspect<B: Backend, I: Inspection<B>>(
+    job: &Job,
+    options: &Options,
+    inspection: &I,
+) -> io::Result<DriveResult> {
+    let run = Run::new(job, Vec::new());
+    let mut collector = Collector::new(&run, options)?;
+    let mut report = B::unopened();
+    let mut look = || {
+        let (backend, mut connections) = B::open(job, 1, &options.halt)?;
+        describe(&mut report, &backend);
+        let findings = match connections.first_mut() {
+            Some(first) => inspection.inspect(&backend, first)?,
+            None => Findings::default(),
+        };
+        report.status.append(&mut backend.close(connections, true)?);
+        Ok(findings)
+    };
+    match look() {
+        Ok(findings) => {
+            if let Some(failure) = findings.failure() {
+                collector.fail(failure);
+            }
+            collector.finish(report, findings)
+        }
+        Err(failure) => {
+            collector.fail(failure);
+            collector.finish(report, Findings::default())
+        }
+    }
+}
+
+/// What a job's clients and their coordinator share.
+struct Run<'a> {
+    job: &'a Job,
+    operations: Vec<&'static str>,
+    /// Of the warm-up and of the measured part; in an open loop.
+    schedules: Option<[Schedule; 2]>,
+    /// Of the part that goes on.
+    timeline: Mutex<Timeline>,
+}
+
+impl<'a> Run<'a> {
+    fn new(job: &'a Job, operations: Vec<&'static str>) -> Self {
+        let schedules = match job.pace {
+            Pace::Closed { .. } => None,
+            Pace::Open {
+                rate_per_s,
+                arrivals,
+                ..
+            } => Some(
+                [0, 1].map(|part| Schedule::new(rate_per_s, arrivals, job.driver, job.seed, part)),
+            ),
+        };
+        let empty = Recording::new(operations.len(), schedules.is_some());
+        let interval_ns = nanoseconds(job.interval);
+        let timeline = Timeline::new(job.clients as usize, empty, interval_ns, u64::MAX);
+        Self {
+            job,
+            operations,
+            schedules,
+            timeline: Mutex::new(timeline),
+        }
+    }
+
+    fn timeline(&self) -> MutexGuard<'_, Timeline> {
+        self.timeline.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn has_warmup(&self) -> bool {
+        self.job.warmup_operations > 0 || !self.job.warmup.is_zero()
+    }
+
+    /// When the warm-up ends, over all clients.
+    fn warmup_end(&self) -> Until {
+        Until::Both(self.job.warmup_operations, nanoseconds(self.job.warmup))
+    }
+
+    /// When the measured part ends, over all clients.
+    fn measured_end(&self) -> Until {
+        match self.job.phase {
+            Phase::Run => Until::Either(
+                self.job.operations.unwrap_or(u64::MAX),
+                self.job.duration.map_or(u64::MAX, nanoseconds),
+            ),
+            // Its own end is that everything is there.
+            Phase::Load | Phase::Check => Until::Either(u64::MAX, u64::MAX),
+        }
+    }
+
+    /// How one client takes its turns in a part that all together end with `until`.
+    fn turn(&self, client: u32, part: usize, until: Until) -> Turn<'_> {
+        if let Some(schedules) = &self.schedules {
+            return Turn::Open {
+                schedule: &schedules[part],
+                until,
+            };
+        }
+        let own = |operations| match operations {
+            u64::MAX => u64::MAX,
+            _ => share(operations, u64::from(self.job.clients), u64::from(client)),
+        };
+        Turn::Closed {
+            think: match self.job.pace {
+                Pace::Closed { think } => think,
+                Pace::Open { .. } => Duration::ZERO,
+            },
+            until: match until {
+                Until::Both(operations, end) => Until::Both(own(operations), end),
+                Until::Either(operations, end) => Until::Either(own(operations), end),
+            },
+        }
+    }
+}
+
 /// Runs all clients to their ends, and gives their connections back.
 fn run_clients<B: Backend, P: Plan<B>>(
-    job: &Job,
+    run: &Run,
     options: &Options,
     plan: &P,
     backend: &B,
@@ -105,26 +271,29 @@ fn run_clients<B: Backend, P: Plan<B>>(
     collector: &mut Collector,
 ) -> io::Result<Vec<B::Connection>> {
     let (gate, halt) = (&Gate::default(), &*options.halt);
+    let job = run.job;
     let progress: Vec<Progress> = connections.iter().map(|_| Progress::default()).collect();
-    let operations = collector.operations.clone();
     let (sender, receiver) = channel();
     let started = collector.start();
     thread::scope(|scope| {
         let mut threads = Vec::new();
-        for ((number, connection), progress) in (0..).zip(connections).zip(&progress) {
+        for ((number, mut connection), progress) in (0..).zip(connections).zip(&progress) {
             let client = Client {
                 number,
-                operations: &operations,
+                operations: &run.operations,
                 halt,
                 errors_are_fatal: job.phase == Phase::Load,
                 progress,
                 messages: sender.clone(),
+                timeline: &run.timeline,
                 interval_ns: nanoseconds(job.interval),
+                backoff: job.reconnect,
+                seed: job.seed,
             };
             let sender = sender.clone();
             let body = move || {
                 let ending = catch_unwind(AssertUnwindSafe(|| {
-                    run_client(job, &client, plan, backend, &connection, started, gate)
+                    run_client(run, &client, plan, backend, &mut connection, started, gate)
                 }))
                 .unwrap_or_else(|_| {
                     Err(Failure::new(
@@ -144,10 +313,11 @@ fn run_clients<B: Backend, P: Plan<B>>(
             }
         }
         drop(sender);
-        let collected = collector.collect(&receiver, gate, &progress);
+        let collected = collector.collect(&receiver, gate, &progress, || backend.interrupt());
         if collected.is_err() {
             halt.store(true, Ordering::Relaxed);
             gate.open(Instant::now());
+            backend.interrupt();
         }
         // A thread catches its own panics, so that each gives its connection back.
         let connections = threads
@@ -173,54 +343,47 @@ fn tell_end(
 
 /// One client from its start to its end.
 fn run_client<B: Backend, P: Plan<B>>(
-    job: &Job,
+    run: &Run,
     client: &Client,
     plan: &P,
     backend: &B,
-    connection: &B::Connection,
+    connection: &mut B::Connection,
     started: Instant,
     gate: &Gate,
 ) -> Result<Ending, Failure> {
-    let share = |total| share(total, u64::from(job.clients), u64::from(client.number));
+    let at_first = backend.counters(connection);
     let mut work = plan.work(client.number, backend, connection)?;
     let mut warm_ns = 0;
-    if has_warmup(job) {
-        let until = Until::Both(share(job.warmup_operations), nanoseconds(job.warmup));
-        let warmup = client.work_through(&mut work, started, until);
+    if run.has_warmup() {
+        client.sleep_until(started);
+        let turn = run.turn(client.number, 0, run.warmup_end());
+        let warmup = client.work_through(&mut work, started, turn);
         warmup.cause?;
         warm_ns = warmup.end_ns;
     }
-    let before = backend.counters(connection);
+    let own_before = work.counters();
     client.tell_warm(warm_ns);
     let origin = gate.wait();
-    let until = match (job.phase, &job.workload) {
-        // Its own end is that all records are there.
-        (Phase::Load, WorkloadJob::Ycsb(_)) => Until::Either(u64::MAX, u64::MAX),
-        // There is nothing to load.
-        (Phase::Load, WorkloadJob::Null) => Until::Either(0, u64::MAX),
-        (Phase::Run, _) => Until::Either(
-            job.operations.map_or(u64::MAX, share),
-            job.duration.map_or(u64::MAX, nanoseconds),
-        ),
-    };
-    let part = client.work_through(&mut work, origin, until);
-    let counters = backend
-        .counters(connection)
-        .into_iter()
-        .map(|(name, after)| (name, after - before.get(name).unwrap_or(&0.0)))
-        .collect();
+    client.sleep_until(origin);
+    let turn = run.turn(client.number, 1, run.measured_end());
+    let part = client.work_through(&mut work, origin, turn);
+    let mut counters = growth(work.counters(), &own_before);
+    drop(work);
+    counters.append(&mut growth(backend.counters(connection), &at_first));
     Ok(Ending { part, counters })
 }
 
-fn has_warmup(job: &Job) -> bool {
-    job.warmup_operations > 0 || !job.warmup.is_zero()
+fn growth(after: Status, before: &Status) -> Status {
+    after
+        .into_iter()
+        .map(|(name, after)| (name, after - before.get(name).unwrap_or(&0.0)))
+        .collect()
 }
 
 /// Collects what clients record, from their start to the result.
 struct Collector<'a> {
-    job: &'a Job,
+    run: &'a Run<'a>,
     options: &'a Options<'a>,
-    operations: Vec<&'static str>,
     output: Output,
     /// The part that goes on: the warm-up, then the measured part.
     part: Part,
@@ -235,7 +398,6 @@ struct Part {
     warmup: bool,
     origin: Instant,
     origin_ns: u64,
-    timeline: Timeline,
     /// The latest end of a client's last operation, in ns since the origin.
     end_ns: u64,
     /// What progress was last shown: when, and how many operations.
@@ -248,16 +410,17 @@ struct Ends {
     failure: Option<Failure>,
     halted: bool,
     timed_out: bool,
+    reconnects: u64,
     counters: Status,
 }
 
 impl Part {
-    fn begin(warmup: bool, clients: u32, operations: usize) -> Self {
+    fn begin(warmup: bool, origin: Instant) -> Self {
+        let ahead = origin.saturating_duration_since(Instant::now());
         Self {
             warmup,
-            origin: Instant::now(),
-            origin_ns: now_ns(),
-            timeline: Timeline::new(clients as usize, operations),
+            origin,
+            origin_ns: now_ns() + nanoseconds(ahead),
             end_ns: 0,
             shown: (Duration::ZERO, 0),
         }
@@ -265,34 +428,40 @@ impl Part {
 }
 
 impl<'a> Collector<'a> {
-    fn new(
-        job: &'a Job,
-        options: &'a Options<'a>,
-        operations: Vec<&'static str>,
-        output: Output,
-    ) -> Self {
-        Self {
-            part: Part::begin(true, job.clients, operations.len()),
-            job,
+    fn new(run: &'a Run<'a>, options: &'a Options<'a>) -> io::Result<Self> {
+        Ok(Self {
+            part: Part::begin(true, Instant::now()),
+            run,
             options,
-            operations,
-            output,
+            output: Output::create(options.out, run.operations.clone(), now_ns())?,
             times: Times::default(),
             warmup: Warmup::default(),
             ends: Ends::default(),
             cpu: Cpu::default(),
-        }
+        })
     }
 
-    /// Clients are about to be started.
+    /// Clients are about to be started; gives the time at which they begin.
     fn start(&mut self) -> Instant {
-        self.part = Part::begin(true, self.job.clients, self.operations.len());
+        let now = Instant::now();
+        let origin = self.run.job.start_at_ns.map_or(now, instant_at);
+        if origin < now {
+            self.fail(Failure::new(
+                "late_start",
+                format!(
+                    "the driver was ready {:?} after start_at_ns: give it more time to connect",
+                    now - origin
+                ),
+            ));
+            self.options.halt.store(true, Ordering::Relaxed);
+        }
+        self.part = Part::begin(true, origin.max(now));
         self.times.started_ns = self.part.origin_ns;
         self.part.origin
     }
 
     /// Whether nothing went wrong so far and nothing was cut short.
-    fn complete(&self) -> bool {
+    fn is_complete(&self) -> bool {
         self.ends.failure.is_none() && !self.ends.halted
     }
 
@@ -307,41 +476,45 @@ impl<'a> Collector<'a> {
         messages: &Receiver<Message>,
         gate: &Gate,
         progress: &[Progress],
+        interrupt: impl Fn(),
     ) -> io::Result<()> {
+        const LOOK_EVERY: Duration = Duration::from_millis(100);
+        let clients = self.run.job.clients;
         let (mut warm, mut done) = (0, 0);
         let mut before = Cpu::default();
-        while done < self.job.clients {
-            let due = self.part.shown.0 + self.job.interval;
-            match messages.recv_timeout(due.saturating_sub(self.part.origin.elapsed())) {
-                Ok(Message::Interval {
-                    client,
-                    index,
-                    complete_below,
-                    recording,
-                }) => {
-                    self.part
-                        .timeline
-                        .add(client, index, complete_below, *recording);
-                    self.write_complete()?;
-                }
+        let mut halted_at = None;
+        while done < clients {
+            let due = self.part.shown.0 + self.run.job.interval;
+            let wait = due.saturating_sub(self.part.origin.elapsed());
+            match messages.recv_timeout(wait.min(LOOK_EVERY)) {
+                Ok(Message::Failed(failed)) => self.output.failed(&failed)?,
                 Ok(Message::Warm { client, end_ns }) => {
                     warm += 1;
                     self.part.end_ns = self.part.end_ns.max(end_ns);
-                    self.part.timeline.end_client(client);
+                    self.run.timeline().end_client(client);
                 }
                 Ok(Message::Done { client, ending }) => {
                     done += 1;
-                    self.part.timeline.end_client(client);
+                    self.run.timeline().end_client(client);
                     if self.part.warmup {
                         warm += 1;
                     }
                     self.take_ending(ending);
-                    self.write_complete()?;
                 }
-                Err(RecvTimeoutError::Timeout) => self.show(progress),
+                Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => break,
             }
-            if self.part.warmup && warm == self.job.clients {
+            if self.part.origin.elapsed() >= due {
+                self.write_complete()?;
+                self.show(progress);
+            }
+            if self.options.halt.load(Ordering::Relaxed) {
+                let since: &mut Instant = halted_at.get_or_insert_with(Instant::now);
+                if since.elapsed() > PATIENCE {
+                    interrupt();
+                }
+            }
+            if self.part.warmup && warm == clients {
                 self.end_warmup()?;
                 before = cpu_so_far();
                 gate.open(self.part.origin);
@@ -361,6 +534,7 @@ impl<'a> Collector<'a> {
             Err(failure) => return self.fail(failure),
         };
         self.part.end_ns = self.part.end_ns.max(ending.part.end_ns);
+        self.ends.reconnects += ending.part.reconnects;
         for (name, value) in ending.counters {
             *self.ends.counters.entry(name).or_default() += value;
         }
@@ -374,28 +548,58 @@ impl<'a> Collector<'a> {
 
     /// All clients are warm: begins the measured part.
     fn end_warmup(&mut self) -> io::Result<()> {
-        if has_warmup(self.job) {
+        let mut origin = Instant::now();
+        if self.run.has_warmup() {
             self.write_complete()?;
-            let total = self.part.timeline.total.total();
+            let total = self.run.timeline().total.total();
             self.warmup = Warmup {
                 operations: total.latency.len(),
                 errors: total.errors.by_name(),
                 elapsed_s: Duration::from_nanos(self.part.end_ns).as_secs_f64(),
             };
         }
-        self.part = Part::begin(false, self.job.clients, self.operations.len());
+        if self.run.job.start_at_ns.is_some() {
+            let settling = if self.run.has_warmup() {
+                SETTLING
+            } else {
+                Duration::ZERO
+            };
+            let together = self.part.origin + self.run.job.warmup + settling;
+            if together < origin {
+                self.fail(Failure::new(
+                    "late_start",
+                    format!(
+                        "the driver was ready to measure {:?} after the others should have begun",
+                        origin - together
+                    ),
+                ));
+                self.options.halt.store(true, Ordering::Relaxed);
+            }
+            origin = together.max(origin);
+        }
+        self.part = Part::begin(false, origin);
         self.times.measured_from_ns = self.part.origin_ns;
+        self.run
+            .timeline()
+            .restart(self.run.measured_end().window_ns());
         Ok(())
     }
 
     /// Writes down the intervals that all clients have left behind.
     fn write_complete(&mut self) -> io::Result<()> {
-        let part = &mut self.part;
-        let interval_ns = nanoseconds(self.job.interval);
-        while let Some((index, recording)) = part.timeline.next_complete() {
+        let part = &self.part;
+        let interval_ns = nanoseconds(self.run.job.interval);
+        loop {
+            let mut timeline = self.run.timeline();
+            let Some((index, recording)) = timeline.next_complete() else {
+                return Ok(());
+            };
+            let drained = timeline.is_drained();
+            // Clients need the lock more than the disk does.
+            drop(timeline);
             let start_ns = index * interval_ns;
             // Only the last interval of a part ends with the part.
-            let end_ns = if part.timeline.is_drained() {
+            let end_ns = if drained {
                 part.end_ns.clamp(start_ns, start_ns + interval_ns)
             } else {
                 start_ns + interval_ns
@@ -407,7 +611,6 @@ impl<'a> Collector<'a> {
             };
             self.output.interval(span, &recording)?;
         }
-        Ok(())
     }
 
     /// Prints how far the run is. Where nobody reads, the run goes on.
@@ -416,7 +619,7 @@ impl<'a> Collector<'a> {
         let operations: u64 = progress.iter().map(Progress::get).sum();
         let (last_shown, last_operations) = self.part.shown;
         // Back onto the grid: one that was missed is not made up.
-        let missed_ns = elapsed.as_nanos() % self.job.interval.as_nanos();
+        let missed_ns = elapsed.as_nanos() % self.run.job.interval.as_nanos();
         let on_grid =
             elapsed.saturating_sub(Duration::from_nanos(u64::try_from(missed_ns).unwrap_or(0)));
         self.part.shown = (on_grid, operations);
@@ -428,8 +631,9 @@ impl<'a> Collector<'a> {
             "operations": operations,
             "throughput_per_s": operations.saturating_sub(last_operations) as f64
                 / elapsed.saturating_sub(last_shown).as_secs_f64().max(1e-9),
-            "phase": match (self.job.phase, self.part.warmup) {
+            "phase": match (self.run.job.phase, self.part.warmup) {
                 (Phase::Load, _) => "load",
+                (Phase::Check, _) => "check",
                 (Phase::Run, true) => "warmup",
                 (Phase::Run, false) => "measured",
             },
@@ -437,8 +641,48 @@ impl<'a> Collector<'a> {
         let _ = writeln!(io::stdout(), "{line}");
     }
 
+    /// How far an open loop kept to its schedule; a rate that was not reached fails the run.
+    fn open_loop(&mut self, end_ns: u64) -> Option<OpenLoop> {
+        let Pace::Open {
+            rate_per_s,
+            arrivals,
+            min_share_sent,
+        } = self.run.job.pace
+        else {
+            return None;
+        };
+        let schedule = &self.run.schedules.as_ref()?[1];
+        let until = match self.run.measured_end() {
+            Until::Either(operations, _) if !self.is_complete() => {
+                Until::Either(operations, end_ns)
+            }
+            until => until,
+        };
+        let (taken, left) = schedule.taken_and_left(until);
+        let open = OpenLoop::new(
+            rate_per_s,
+            arrivals,
+            (taken + left, left),
+            self.run.timeline().total.lag.as_ref(),
+        );
+        if self.is_complete() && open.share_sent < min_share_sent {
+            self.fail(Failure::new(
+                "rate_not_reached",
+                format!(
+                    "{left} of {} requests that were due were never sent ({:.2} % sent, at least \
+                     {:.2} % asked for): the store or the driver cannot keep up with {rate_per_s} \
+                     requests per second",
+                    taken + left,
+                    open.share_sent * 100.0,
+                    min_share_sent * 100.0
+                ),
+            ));
+        }
+        Some(open)
+    }
+
     /// Writes the result.
-    fn finish(mut self, backend: BackendReport) -> io::Result<DriveResult> {
+    fn finish(mut self, backend: BackendReport, findings: Findings) -> io::Result<DriveResult> {
         // What never began ended when it should have begun.
         let now = now_ns();
         for time in [&mut self.times.started_ns, &mut self.times.measured_from_ns] {
@@ -461,55 +705,40 @@ impl<'a> Collector<'a> {
         } else {
             EndedBy::Operations
         };
+        let open = self.open_loop(end_ns);
         let timed_out = ended_by == EndedBy::Duration;
-        self.times.elapsed_s = match self.job.duration {
+        self.times.elapsed_s = match self.run.job.duration {
             Some(duration) if timed_out => duration,
             _ => Duration::from_nanos(end_ns),
         }
         .as_secs_f64();
         let elapsed_s = self.times.elapsed_s;
-        let measured = &self.part.timeline.total;
+        let timeline = self.run.timeline();
+        let measured = &timeline.total;
         let result = DriveResult::new(
             ended_by,
             self.ends.failure,
-            self.job,
+            self.run.job,
             self.times,
             Measured {
                 warmup: self.warmup,
                 operations: self
+                    .run
                     .operations
                     .iter()
                     .zip(&measured.series)
                     .map(|(name, series)| (*name, Figures::new(series, elapsed_s, timed_out)))
                     .collect(),
                 total: Figures::new(&measured.total(), elapsed_s, timed_out),
+                open,
+                reconnects: self.ends.reconnects,
                 cpu: self.cpu,
             },
+            findings,
             backend,
             self.options.versions.clone(),
         );
         self.output.finish(&result)?;
         Ok(result)
     }
-}
-
-/// CPU time of this process since it began; the kernel always knows it.
-fn cpu_so_far() -> Cpu {
-    getrusage(UsageWho::RUSAGE_SELF).map_or_else(
-        |_| Cpu::default(),
-        |usage| Cpu {
-            user_s: usage.user_time().num_microseconds() as f64 / 1e6,
-            system_s: usage.system_time().num_microseconds() as f64 / 1e6,
-        },
-    )
-}
-
-fn now_ns() -> u64 {
-    SystemTime::now()
-        .duration_since(UNIX_EPOCH)
-        .map_or(0, nanoseconds)
-}
-
-fn nanoseconds(duration: Duration) -> u64 {
-    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
 }

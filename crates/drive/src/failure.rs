@@ -2,105 +2,7 @@
 
 use std::collections::BTreeMap;
 
-/// The kinds of errors by which operations are counted.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-#[repr(usize)]
-pub enum ErrorKind {
-    /// Another client held the lock for longer than the busy timeout.
-    Busy,
-    /// A row that must exist was not there.
-    MissingKey,
-    /// A row that must not exist was there.
-    DuplicateKey,
-    /// A row did not hold what the job's data set has.
-    WrongValue,
-    /// A read, write or sync of a file failed.
-    Io,
-    /// No memory.
-    OutOfMemory,
-    /// No space.
-    DiskFull,
-    /// The file is damaged, or not a database.
-    Corrupt,
-    /// The database or a file beside it could not be opened.
-    CannotOpen,
-    /// The database may not be written.
-    ReadOnly,
-    /// The backend refused a statement: its schema is not the expected one, or dyno is wrong.
-    Refused,
-}
-
-impl ErrorKind {
-    /// All of them.
-    pub const ALL: [Self; 11] = [
-        Self::Busy,
-        Self::MissingKey,
-        Self::DuplicateKey,
-        Self::WrongValue,
-        Self::Io,
-        Self::OutOfMemory,
-        Self::DiskFull,
-        Self::Corrupt,
-        Self::CannotOpen,
-        Self::ReadOnly,
-        Self::Refused,
-    ];
-
-    /// Its name in results.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Busy => "busy",
-            Self::MissingKey => "missing_key",
-            Self::DuplicateKey => "duplicate_key",
-            Self::WrongValue => "wrong_value",
-            Self::Io => "io",
-            Self::OutOfMemory => "out_of_memory",
-            Self::DiskFull => "disk_full",
-            Self::Corrupt => "corrupt",
-            Self::CannotOpen => "cannot_open",
-            Self::ReadOnly => "read_only",
-            Self::Refused => "refused",
-        }
-    }
-
-    /// Whether it ends the run as failed at its first appearance: the operations after it would meet
-    /// the same, or what was asked is no longer what is measured. The others are counted, and whoever
-    /// asked judges how many are too many.
-    #[must_use]
-    pub const fn is_fatal(self) -> bool {
-        match self {
-            Self::Busy
-            | Self::MissingKey
-            | Self::DuplicateKey
-            | Self::WrongValue
-            | Self::Io
-            | Self::OutOfMemory => false,
-            Self::DiskFull | Self::Corrupt | Self::CannotOpen | Self::ReadOnly | Self::Refused => {
-                true
-            }
-        }
-    }
-}
-
-/// An operation that did not succeed.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct OperationError {
-    /// As what it is counted.
-    pub kind: ErrorKind,
-    /// What the backend said.
-    pub message: String,
-}
-
-impl OperationError {
-    /// An error of that kind.
-    pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
-        Self {
-            kind,
-            message: message.into(),
-        }
-    }
-}
+pub use dyno_sql::{Error as OperationError, ErrorKind};
 
 /// Why a run failed, as its result says it.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
@@ -118,6 +20,12 @@ impl Failure {
             kind: kind.into(),
             message: message.into(),
         }
+    }
+
+    /// What went wrong while something was `attempted`.
+    #[must_use]
+    pub fn while_attempting(attempted: &str, error: &OperationError) -> Self {
+        Self::new(error.kind.name(), format!("{attempted}: {}", error.message))
     }
 
     /// An operation's error that ends the run.
@@ -188,6 +96,6 @@ mod tests {
         assert_eq!(more.by_name(), BTreeMap::from([("missing_key", 1)]));
         counts.add(&more);
         assert_eq!(counts.by_name()["missing_key"], 2);
-        assert_eq!(counts.total(), 12);
+        assert_eq!(counts.total(), ErrorKind::ALL.len() as u64 + 1);
     }
 }

@@ -10,6 +10,7 @@
 
 mod backend;
 mod client;
+mod clock;
 mod coordinator;
 mod failure;
 mod gate;
@@ -18,6 +19,7 @@ mod output;
 mod probe;
 mod record;
 mod result;
+mod schedule;
 mod timeline;
 mod work;
 

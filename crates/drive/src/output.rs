@@ -5,11 +5,17 @@ use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use hdrhistogram::Histogram;
 use hdrhistogram::serialization::V2DeflateSerializer;
 use hdrhistogram::serialization::interval_log::{IntervalLogWriterBuilder, Tag};
 
+use crate::client::FailedOperation;
+use crate::clock::{nanoseconds, now_ns};
 use crate::record::Recording;
-use crate::result::{DriveResult, IntervalLine};
+use crate::result::{DriveResult, FailedLine, IntervalLine};
+
+/// Failed operations that are written down one by one; all are counted.
+const MOST_FAILED: u64 = 10_000;
 
 const RESULT: &str = "result.json";
 
@@ -18,6 +24,8 @@ const RESULT: &str = "result.json";
 pub struct Output {
     folder: PathBuf,
     intervals: BufWriter<File>,
+    failed: BufWriter<File>,
+    failed_count: u64,
     latencies: BufWriter<File>,
     serializer: V2DeflateSerializer,
     operations: Vec<&'static str>,
@@ -56,7 +64,7 @@ impl Output {
         )?;
         writeln!(
             latencies,
-            "#[Values and Interval_Max are in nanoseconds, one tag an operation]"
+            "#[Values and Interval_Max are in nanoseconds; tags: an operation, with .service from the actual start, .failed, .warmup]"
         )?;
         writeln!(
             latencies,
@@ -64,6 +72,8 @@ impl Output {
         )?;
         Ok(Self {
             intervals: BufWriter::new(File::create(folder.join("intervals.jsonl"))?),
+            failed: BufWriter::new(File::create(folder.join("errors.jsonl"))?),
+            failed_count: 0,
             latencies,
             serializer: V2DeflateSerializer::new(),
             folder: folder.to_owned(),
@@ -72,33 +82,69 @@ impl Output {
         })
     }
 
-    /// Writes down one interval. Histograms of the warm-up are not kept.
+    /// Writes down one interval.
     pub fn interval(&mut self, span: Span, recording: &Recording) -> io::Result<()> {
-        let times = (span.start_ns, span.end_ns);
-        for (operation, series) in self.operations.iter().zip(&recording.series) {
-            let line = IntervalLine::new(times, span.warmup, operation, series);
+        let names = self.operations.clone();
+        for (operation, series) in names.iter().zip(&recording.series) {
+            let line = IntervalLine::new(span, operation, series);
             serde_json::to_writer(&mut self.intervals, &line)?;
             self.intervals.write_all(b"\n")?;
-            if span.warmup || series.latency.is_empty() {
-                continue;
-            }
-            IntervalLogWriterBuilder::new()
-                .begin_log_with(&mut self.latencies, &mut self.serializer)?
-                .write_histogram(
-                    &series.latency,
-                    Duration::from_nanos(span.start_ns.saturating_sub(self.started_ns)),
-                    Duration::from_nanos(span.end_ns.saturating_sub(span.start_ns)),
-                    Tag::new(operation),
-                )
-                .map_err(|error| io::Error::other(format!("{error:?}")))?;
+            self.histogram(span, operation, "", Some(&series.latency))?;
+            self.histogram(span, operation, ".service", series.service.as_ref())?;
+            self.histogram(span, operation, ".failed", Some(&series.failed))?;
         }
-        Ok(())
+        self.histogram(span, "schedule", ".lag", recording.lag.as_ref())
+    }
+
+    /// Adds a histogram to the log, if there is anything in it.
+    fn histogram(
+        &mut self,
+        span: Span,
+        name: &str,
+        what: &str,
+        histogram: Option<&Histogram<u64>>,
+    ) -> io::Result<()> {
+        let Some(histogram) = histogram.filter(|histogram| !histogram.is_empty()) else {
+            return Ok(());
+        };
+        let warmup = if span.warmup { ".warmup" } else { "" };
+        let tag = format!("{name}{what}{warmup}");
+        let tag = Tag::new(&tag).ok_or_else(|| io::Error::other(format!("{tag:?} is no tag")))?;
+        IntervalLogWriterBuilder::new()
+            .begin_log_with(&mut self.latencies, &mut self.serializer)?
+            .write_histogram(
+                histogram,
+                Duration::from_nanos(span.start_ns.saturating_sub(self.started_ns)),
+                Duration::from_nanos(span.end_ns.saturating_sub(span.start_ns)),
+                Some(tag),
+            )
+            .map_err(|error| io::Error::other(format!("{error:?}")))
+    }
+
+    /// Writes down an operation that failed.
+    pub fn failed(&mut self, failed: &FailedOperation) -> io::Result<()> {
+        self.failed_count += 1;
+        if self.failed_count > MOST_FAILED {
+            return Ok(());
+        }
+        let line = FailedLine {
+            at_ns: now_ns().saturating_sub(nanoseconds(failed.at.elapsed())),
+            client: failed.client,
+            operation: self.operations[failed.index],
+            kind: failed.error.kind.name(),
+            took_us: failed.took.as_secs_f64() * 1e6,
+            message: &failed.error.message,
+        };
+        serde_json::to_writer(&mut self.failed, &line)?;
+        self.failed.write_all(b"\n")
     }
 
     /// Completes the folder.
     pub fn finish(mut self, result: &DriveResult) -> io::Result<()> {
         self.intervals.flush()?;
         self.intervals.get_ref().sync_all()?;
+        self.failed.flush()?;
+        self.failed.get_ref().sync_all()?;
         self.latencies.flush()?;
         self.latencies.get_ref().sync_all()?;
         let unfinished = self.folder.join("result.json.tmp");

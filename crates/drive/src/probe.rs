@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use crate::backend::{Backend, BackendReport, Null, Sqlite};
+use crate::backend::{Backend, BackendReport, Mysql, Null, Postgresql, Sqlite};
 use crate::failure::Failure;
 use crate::job::{BackendJob, Job};
 
@@ -15,16 +15,18 @@ pub fn probe(job: &Job, halt: &Arc<AtomicBool>) -> Result<Probe, Failure> {
     match &job.backend {
         BackendJob::Sqlite(_) => probe_on::<Sqlite>(job, halt),
         BackendJob::Null => probe_on::<Null>(job, halt),
+        BackendJob::Mysql(_) => probe_on::<Mysql>(job, halt),
+        BackendJob::Postgresql(_) => probe_on::<Postgresql>(job, halt),
     }
 }
 
 fn probe_on<B: Backend>(job: &Job, halt: &Arc<AtomicBool>) -> Result<Probe, Failure> {
     let (backend, connections) = B::open(job, 1, halt)?;
-    let effective = backend.effective();
-    let status = backend.discard(connections)?;
+    let unopened = B::unopened();
     Ok(Probe {
-        effective,
-        status,
-        ..B::unopened()
+        kind: unopened.kind,
+        version: backend.version().unwrap_or(unopened.version),
+        effective: backend.effective(),
+        status: backend.discard(connections)?,
     })
 }

@@ -7,8 +7,10 @@ use serde::Serialize;
 
 use crate::backend::BackendReport;
 use crate::failure::Failure;
-use crate::job::{Job, Phase};
+use crate::job::{Arrivals, Job, Phase};
+use crate::output::Span;
 use crate::record::Series;
+use crate::work::{Check, Findings, LedgerCount};
 
 /// The version of the result's format.
 const FORMAT: u32 = 1;
@@ -53,8 +55,15 @@ pub struct DriveResult {
     pub phase: Phase,
     #[serde(rename = "loop")]
     kind_of_loop: &'static str,
+    /// How an open loop kept to its schedule.
+    open: Option<OpenLoop>,
     /// As in the job.
     pub clients: u32,
+    /// Whose results these are.
+    drivers: u32,
+    reconnects: u64,
+    checks: Vec<Check>,
+    ledger: Option<LedgerCount>,
     /// The times at which it began and ended.
     #[serde(flatten)]
     pub times: Times,
@@ -73,7 +82,7 @@ pub struct DriveResult {
 }
 
 impl DriveResult {
-    /// The result of a closed loop; the outcome follows from what ended it.
+    /// The result; the outcome follows from what ended it, and whether anything went wrong.
     #[must_use]
     pub fn new(
         ended_by: EndedBy,
@@ -81,21 +90,31 @@ impl DriveResult {
         job: &Job,
         times: Times,
         measured: Measured,
+        findings: Findings,
         backend: BackendReport,
         versions: BTreeMap<String, String>,
     ) -> Self {
         Self {
             format: FORMAT,
-            outcome: match ended_by {
-                EndedBy::Operations | EndedBy::Duration => Outcome::Ok,
-                EndedBy::Signal => Outcome::Partial,
-                EndedBy::Error => Outcome::Failed,
+            outcome: match (&error, ended_by) {
+                (None, EndedBy::Operations | EndedBy::Duration) => Outcome::Ok,
+                (None, EndedBy::Signal) => Outcome::Partial,
+                (Some(_), _) | (None, EndedBy::Error) => Outcome::Failed,
             },
             ended_by,
             error,
             phase: job.phase,
-            kind_of_loop: "closed",
+            kind_of_loop: if measured.open.is_some() {
+                "open"
+            } else {
+                "closed"
+            },
+            open: measured.open,
             clients: job.clients,
+            drivers: 1,
+            reconnects: measured.reconnects,
+            checks: findings.checks,
+            ledger: findings.ledger,
             times,
             warmup: measured.warmup,
             operations: measured.operations,
@@ -129,8 +148,48 @@ pub struct Measured {
     pub operations: BTreeMap<&'static str, Figures>,
     /// All kinds together.
     pub total: Figures,
+    /// How an open loop kept to its schedule.
+    pub open: Option<OpenLoop>,
+    /// Connections made anew.
+    pub reconnects: u64,
     /// CPU time over the measured part.
     pub cpu: Cpu,
+}
+
+/// How an open loop kept to its schedule.
+#[derive(Clone, Debug, Serialize)]
+pub struct OpenLoop {
+    rate_per_s: f64,
+    arrivals: Arrivals,
+    due: u64,
+    unsent: u64,
+    /// Of the requests that were due.
+    pub share_sent: f64,
+    lag_us: Option<Latency>,
+}
+
+impl OpenLoop {
+    /// Of `due` requests `unsent` were never sent; the others were sent with a lag.
+    #[must_use]
+    pub fn new(
+        rate_per_s: f64,
+        arrivals: Arrivals,
+        (due, unsent): (u64, u64),
+        lag: Option<&Histogram<u64>>,
+    ) -> Self {
+        Self {
+            rate_per_s,
+            arrivals,
+            due,
+            unsent,
+            share_sent: if due == 0 {
+                1.0
+            } else {
+                (due - unsent) as f64 / due as f64
+            },
+            lag_us: lag.and_then(Latency::of),
+        }
+    }
 }
 
 /// What came before the measured part.
@@ -164,6 +223,10 @@ pub struct Figures {
     pub throughput_per_s: f64,
     /// Latencies of those that succeeded, in microseconds.
     pub latency_us: Option<Latency>,
+    /// In an open loop: their times from the actual start.
+    pub service_us: Option<Latency>,
+    /// How long those took that did not, from the actual start.
+    pub failed_us: Option<Latency>,
 }
 
 impl Figures {
@@ -182,6 +245,8 @@ impl Figures {
                 0.0
             },
             latency_us: Latency::of(&series.latency),
+            service_us: series.service.as_ref().and_then(Latency::of),
+            failed_us: Latency::of(&series.failed),
         }
     }
 }
@@ -221,16 +286,35 @@ fn quantile_us(latency: &Histogram<u64>, quantile: f64) -> f64 {
     latency.value_at_quantile(quantile) as f64 / 1000.0
 }
 
+/// An operation that failed, as a line of `errors.jsonl`.
+#[derive(Debug, Serialize)]
+pub struct FailedLine<'a> {
+    /// When it ended, in ns since the epoch.
+    pub at_ns: u64,
+    /// Whose it was.
+    pub client: u32,
+    /// What it was.
+    pub operation: &'a str,
+    /// As what it is counted.
+    pub kind: &'a str,
+    /// How long it took, in microseconds.
+    pub took_us: f64,
+    /// What the store said.
+    pub message: &'a str,
+}
+
 /// One kind of operation within one interval, as a line of `intervals.jsonl`.
 #[derive(Clone, Debug, Serialize)]
-pub struct IntervalLine {
+pub struct IntervalLine<'a> {
     start_ns: u64,
     end_ns: u64,
     warmup: bool,
-    operation: &'static str,
+    operation: &'a str,
     count: u64,
     errors: u64,
+    error_kinds: BTreeMap<&'static str, u64>,
     latency_us: Option<IntervalLatency>,
+    service_us: Option<IntervalLatency>,
 }
 
 #[derive(Clone, Copy, Debug, Serialize)]
@@ -242,30 +326,32 @@ struct IntervalLatency {
     max: f64,
 }
 
-impl IntervalLine {
-    /// The line of an interval from `start_ns` to `end_ns`, times of day in ns since the epoch.
+impl IntervalLatency {
+    fn of(latency: &Histogram<u64>) -> Option<Self> {
+        (!latency.is_empty()).then(|| Self {
+            mean: latency.mean() / 1000.0,
+            p50: quantile_us(latency, 0.5),
+            p95: quantile_us(latency, 0.95),
+            p99: quantile_us(latency, 0.99),
+            max: quantile_us(latency, 1.0),
+        })
+    }
+}
+
+impl<'a> IntervalLine<'a> {
+    /// The line of an interval.
     #[must_use]
-    pub fn new(
-        (start_ns, end_ns): (u64, u64),
-        warmup: bool,
-        operation: &'static str,
-        series: &Series,
-    ) -> Self {
-        let latency = &series.latency;
+    pub fn new(span: Span, operation: &'a str, series: &Series) -> Self {
         Self {
-            start_ns,
-            end_ns,
-            warmup,
+            start_ns: span.start_ns,
+            end_ns: span.end_ns,
+            warmup: span.warmup,
             operation,
-            count: latency.len(),
+            count: series.latency.len(),
             errors: series.errors.total(),
-            latency_us: (!latency.is_empty()).then(|| IntervalLatency {
-                mean: latency.mean() / 1000.0,
-                p50: quantile_us(latency, 0.5),
-                p95: quantile_us(latency, 0.95),
-                p99: quantile_us(latency, 0.99),
-                max: quantile_us(latency, 1.0),
-            }),
+            error_kinds: series.errors.by_name(),
+            latency_us: IntervalLatency::of(&series.latency),
+            service_us: series.service.as_ref().and_then(IntervalLatency::of),
         }
     }
 }

@@ -45,6 +45,7 @@ impl Operation {
 pub struct Mix {
     /// Those with a share above 0, each with the upper end of its part of `[0, 1)`.
     parts: Vec<(f64, Operation)>,
+    shares: [f64; 5],
 }
 
 impl Mix {
@@ -61,7 +62,7 @@ impl Mix {
         }
         // What rounding leaves of the last part belongs to it.
         parts.last_mut()?.0 = f64::INFINITY;
-        Some(Self { parts })
+        Some(Self { parts, shares })
     }
 
     /// The operations asked for, in the order of [`Operation::ALL`].
@@ -74,6 +75,16 @@ impl Mix {
     pub fn inserts(&self) -> bool {
         self.operations()
             .any(|operation| operation == Operation::Insert)
+    }
+
+    /// The share of this operation, as it was asked for.
+    #[must_use]
+    pub fn share(&self, operation: Operation) -> f64 {
+        let asked = Operation::ALL.into_iter().zip(self.shares);
+        asked
+            .filter(|part| part.0 == operation)
+            .map(|part| part.1)
+            .sum()
     }
 
     /// The index of the next operation among [`Self::operations`], and the operation.
@@ -96,6 +107,9 @@ mod tests {
     fn operations_come_in_their_proportions() {
         let shares = [0.5, 0.2, 0.05, 0.0, 0.25];
         let mix = Mix::new(shares).unwrap();
+        for (operation, share) in Operation::ALL.into_iter().zip(shares) {
+            assert_eq!(mix.share(operation).to_bits(), share.to_bits());
+        }
         let mut rng = Random::new(3, 0);
         let mut counts = [0.0; 5];
         for _ in 0..100_000 {

@@ -1,24 +1,27 @@
 //! Scatters the popular ranks over a key space: a keyed bijection on `[0, n)` for any n.
 //!
-//! A Feistel network permutes the next power of two above n; values outside `[0, n)` are sent
-//! through it again until they fall inside (cycle walking: Black and Rogaway 2002, "Ciphers with
-//! arbitrary finite domains"). Hashing instead, as YCSB does, lets keys collide: some keys get two
-//! ranks and others none.
+//! A Feistel network on a grid of rows and columns just large enough for n; values outside `[0, n)`
+//! are sent through it again until they fall inside (cycle walking: Black and Rogaway 2002, "Ciphers
+//! with arbitrary finite domains"). Hashing instead, as YCSB does, lets keys collide: some keys get
+//! two ranks and others none.
 
 use crate::mix64;
-
-const ROUNDS: usize = 4;
 
 /// A bijection on `[0, n)`, chosen by a seed, where n may grow.
 ///
 /// When n grows by one within the capacity, one rank moves to the new key and the new rank takes its
-/// old place: all others stay where they are. Beyond the capacity the whole order is drawn anew.
+/// old place: all others stay where they are. Beyond the capacity the whole order is drawn anew, for
+/// the next power of two.
 #[derive(Clone, Debug)]
 pub struct Permutation {
     keys: [u64; ROUNDS],
-    /// Width of the Feistel domain in bits, in `[2, 64]`; its halves differ by at most one bit.
-    bits: u32,
+    capacity: u64,
+    grid: Grid,
 }
+
+/// With three a Feistel network of random functions is a random permutation to whoever asks for
+/// images only (Luby and Rackoff 1988); the fourth makes up for functions that are merely good.
+const ROUNDS: usize = 4;
 
 impl Permutation {
     /// A bijection for up to `capacity` values.
@@ -32,7 +35,8 @@ impl Permutation {
         }
         Self {
             keys,
-            bits: width(capacity),
+            capacity,
+            grid: Grid::new(capacity),
         }
     }
 
@@ -40,38 +44,70 @@ impl Permutation {
     #[inline]
     #[must_use]
     pub fn apply(&self, index: u64, n: u64) -> u64 {
-        let bits = self.bits.max(width(n));
+        let grid = if n <= self.capacity {
+            self.grid
+        } else {
+            Grid::new(n.checked_next_power_of_two().unwrap_or(u64::MAX))
+        };
         let mut value = index;
         loop {
-            value = self.feistel(value, bits);
+            value = grid.permute(value, &self.keys);
             if value < n {
                 return value;
             }
         }
     }
+}
+
+/// About as many rows as columns, so that either can be mixed into the other. Columns are a power of
+/// two, rows are not: the grid exceeds the size asked for by less than a row, and few values walk.
+#[derive(Clone, Copy, Debug)]
+struct Grid {
+    rows: u64,
+    column_bits: u32,
+}
+
+impl Grid {
+    const fn new(size: u64) -> Self {
+        let bits = u64::BITS - size.saturating_sub(1).leading_zeros();
+        let column_bits = bits / 2;
+        let rows = size.div_ceil(1 << column_bits);
+        Self {
+            rows: if rows == 0 { 1 } else { rows },
+            column_bits,
+        }
+    }
+
+    /// A bijection on the grid: each step moves a value within its column or its row, by a distance
+    /// that depends on that column or row alone.
+    #[inline]
+    const fn permute(self, value: u64, keys: &[u64; ROUNDS]) -> u64 {
+        let columns = (1 << self.column_bits) - 1;
+        let (mut row, mut column) = (value >> self.column_bits, value & columns);
+        row = self.move_row(row, scatter(column ^ keys[0]));
+        column ^= (scatter(row ^ keys[1]) >> 32) & columns;
+        row = self.move_row(row, scatter(column ^ keys[2]));
+        column ^= (scatter(row ^ keys[3]) >> 32) & columns;
+        (row << self.column_bits) | column
+    }
 
     #[inline]
-    fn feistel(&self, value: u64, bits: u32) -> u64 {
-        // An unbalanced network swaps halves of different widths, so that every width works.
-        let (mut left_bits, mut right_bits) = (bits / 2, bits - bits / 2);
-        let (mut left, mut right) = (value >> right_bits, value & ones(right_bits));
-        for key in self.keys {
-            let mixed = (left ^ mix64(right ^ key)) & ones(left_bits);
-            (left, right) = (right, mixed);
-            (left_bits, right_bits) = (right_bits, left_bits);
+    #[allow(clippy::cast_possible_truncation)] // the upper half of a product of 128 bits
+    const fn move_row(self, row: u64, random: u64) -> u64 {
+        let moved = row + ((random as u128 * self.rows as u128) >> 64) as u64;
+        if moved < self.rows {
+            moved
+        } else {
+            moved - self.rows
         }
-        (left << right_bits) | right
     }
 }
 
-/// Bits needed for the values `[0, n)`, at least 2 so that both halves hold one.
-const fn width(n: u64) -> u32 {
-    let bits = u64::BITS - n.saturating_sub(1).leading_zeros();
-    if bits < 2 { 2 } else { bits }
-}
-
-const fn ones(bits: u32) -> u64 {
-    (1 << bits) - 1
+/// A bijection on 64 bits, half of `mix64` at half its price: only its upper half is good.
+#[inline]
+const fn scatter(number: u64) -> u64 {
+    let product = number.wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    (product ^ (product >> 32)).wrapping_mul(0x94d0_49bb_1331_11eb)
 }
 
 #[cfg(test)]

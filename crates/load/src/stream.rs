@@ -1,17 +1,7 @@
 //! One client's sequence of requests.
 
-use crate::{KeySpace, Mix, Operation, Permutation, Random, Zipf};
-
-/// By which law the keys of reads, updates and scans are chosen.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Chooser {
-    /// Popularity by Zipf's law with this exponent, the popular ones scattered over the key space.
-    Zipfian(f64),
-    /// Each key as likely as any other.
-    Uniform,
-    /// Popularity by Zipf's law with this exponent, the newest key first.
-    Latest(f64),
-}
+use crate::chooser::Keys;
+use crate::{Chooser, KeySpace, Mix, Operation, Random};
 
 /// What a stream is made of, the same for all clients.
 #[derive(Clone, Debug)]
@@ -26,6 +16,9 @@ pub struct Workload {
     pub field_count: u32,
     /// The longest scan, in rows, at least 1.
     pub max_scan_length: u32,
+    /// How many operations this driver is to apply, over all its clients, where that is known: laws
+    /// that provide for inserts go by it.
+    pub operations: Option<u64>,
     /// What the whole sequence follows from.
     pub seed: u64,
 }
@@ -45,13 +38,6 @@ pub struct Request {
     pub scan_length: u32,
 }
 
-#[derive(Clone, Debug)]
-enum Keys {
-    Zipfian(Zipf, Permutation),
-    Uniform,
-    Latest(Zipf),
-}
-
 /// An endless sequence of requests: a function of the workload, its seed and the client's number, as
 /// long as the key space does not grow. Inserts of other clients shift which keys are chosen, since
 /// they shift which keys exist.
@@ -68,22 +54,9 @@ impl Stream {
     /// The stream of client number `client`, from 0.
     #[must_use]
     pub fn new(workload: &Workload, client: u64) -> Self {
-        let keys = match workload.chooser {
-            Chooser::Zipfian(theta) => {
-                // Room for the data set to double before popularity is dealt out anew. The order
-                // depends on the seed alone: all clients share their favourites.
-                let growth = if workload.mix.inserts() { 2 } else { 1 };
-                Keys::Zipfian(
-                    Zipf::new(workload.records, theta),
-                    Permutation::new(workload.records.saturating_mul(growth), workload.seed),
-                )
-            }
-            Chooser::Uniform => Keys::Uniform,
-            Chooser::Latest(theta) => Keys::Latest(Zipf::new(workload.records, theta)),
-        };
         Self {
             mix: workload.mix.clone(),
-            keys,
+            keys: Keys::new(workload),
             field_count: workload.field_count.max(1),
             max_scan_length: workload.max_scan_length.max(1),
             rng: Random::new(workload.seed, client),
@@ -103,7 +76,7 @@ impl Stream {
             scan_length: 0,
         };
         if operation != Operation::Insert {
-            request.key = self.choose_key(space.limit());
+            request.key = self.keys.choose(space, &mut self.rng);
             request.field = self.rng.below(u64::from(self.field_count)) as u32;
         }
         if operation == Operation::Scan {
@@ -116,27 +89,14 @@ impl Stream {
     pub fn rng(&mut self) -> &mut Random {
         &mut self.rng
     }
-
-    #[inline]
-    fn choose_key(&mut self, limit: u64) -> u64 {
-        match &mut self.keys {
-            Keys::Zipfian(zipf, permutation) => {
-                zipf.resize(limit);
-                permutation.apply(zipf.sample(&mut self.rng) - 1, limit)
-            }
-            Keys::Uniform => self.rng.below(limit),
-            Keys::Latest(zipf) => {
-                zipf.resize(limit);
-                limit - zipf.sample(&mut self.rng)
-            }
-        }
-    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Driver;
     use proptest::prelude::*;
+    use std::collections::HashSet;
 
     fn workload(chooser: Chooser, shares: [f64; 5]) -> Workload {
         Workload {
@@ -145,12 +105,13 @@ mod tests {
             records: 1000,
             field_count: 10,
             max_scan_length: 100,
+            operations: None,
             seed: 42,
         }
     }
 
     fn take(workload: &Workload, client: u64, count: usize) -> Vec<Request> {
-        let space = KeySpace::new(workload.records, 1);
+        let space = KeySpace::new(workload.records, 1, Driver::ALONE);
         let mut stream = Stream::new(workload, client);
         (0..count).map(|_| stream.next(&space)).collect()
     }
@@ -193,7 +154,7 @@ mod tests {
     #[test]
     fn latest_favours_the_newest_key_while_inserts_go_on() {
         let workload = workload(Chooser::Latest(0.99), [0.9, 0.0, 0.1, 0.0, 0.0]);
-        let space = KeySpace::new(workload.records, 1);
+        let space = KeySpace::new(workload.records, 1, Driver::ALONE);
         let mut slot = space.slot(0);
         let mut stream = Stream::new(&workload, 0);
         let (mut reads, mut newest, mut inserts) = (0.0, 0.0, 0);
@@ -218,30 +179,47 @@ mod tests {
         assert!((4500..5500).contains(&inserts));
     }
 
+    fn share() -> impl Strategy<Value = f64> {
+        prop_oneof![Just(0.0), Just(1.0), 0.0f64..1.0]
+    }
+
     proptest! {
-        #![proptest_config(ProptestConfig::with_cases(64))]
+        #![proptest_config(ProptestConfig::with_cases(256))]
         #[test]
         fn every_choice_lies_within_its_bounds(
-            records in 1u64..100_000, law in 0..3usize, theta in 0.01f64..3.0, seed: u64,
+            records in 1u64..100_000, law in 0..8usize, theta in 0.01f64..3.0, seed: u64,
+            share in share(), other_share in share(), operations: Option<u16>,
+            driver in (1u64..5, 0u64..4).prop_map(|(of, number)| Driver { number: number % of, of }),
             field_count in 1u32..100, max_scan_length in 1u32..1000,
         ) {
-            let chooser = [Chooser::Zipfian(theta), Chooser::Uniform, Chooser::Latest(theta)][law];
+            let chooser = [
+                Chooser::Zipfian(theta),
+                Chooser::ClusteredZipfian(theta),
+                Chooser::YcsbZipfian,
+                Chooser::Uniform,
+                Chooser::Latest(theta),
+                Chooser::Hotspot { keys: share, operations: other_share },
+                Chooser::Exponential { percentile: 0.01 + 99.9 * share, keys: 0.01 + other_share },
+                Chooser::Sequential,
+            ][law];
+            let operations = operations.map(u64::from);
             let workload = Workload {
                 mix: Mix::new([0.4, 0.2, 0.1, 0.2, 0.1]).unwrap(),
-                chooser, records, field_count, max_scan_length, seed,
+                chooser, records, field_count, max_scan_length, operations, seed,
             };
-            let space = KeySpace::new(records, 1);
+            let space = KeySpace::new(records, 1, driver);
             let mut slot = space.slot(0);
+            let mut inserted = HashSet::new();
             let mut stream = Stream::new(&workload, 0);
             for _ in 0..500 {
                 let request = stream.next(&space);
                 match request.operation {
                     Operation::Insert => {
-                        slot.take();
+                        inserted.insert(slot.take());
                         slot.acknowledge();
                     }
                     operation => {
-                        prop_assert!(request.key < space.limit());
+                        prop_assert!(request.key < records || inserted.contains(&request.key));
                         prop_assert!(request.field < field_count);
                         let scans = operation == Operation::Scan;
                         prop_assert_eq!(scans, (1..=max_scan_length).contains(&request.scan_length));

@@ -100,7 +100,6 @@ impl ErrorKind {
             Self::DiskFull
                 | Self::Corrupt
                 | Self::CannotOpen
-                | Self::ReadOnly
                 | Self::AccessDenied
                 | Self::Refused
                 | Self::Protocol
@@ -149,4 +148,4 @@ impl std::fmt::Display for Error {
 impl std::error::Error for Error {}
 
 /// What operations give.
-pub type Result<T> = std::result::Result<T, Error>;
+pub type Result<T, E = Error> = std::result::Result<T, E>;

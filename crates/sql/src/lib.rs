@@ -4,9 +4,14 @@
 //! it is compiled for each protocol: nothing is decided while operations run.
 
 mod error;
+mod mysql;
+mod postgres;
+pub mod sqlite;
 mod stream;
 
 pub use error::{Error, ErrorKind, Result};
+pub use mysql::Mysql;
+pub use postgres::Postgres;
 pub use stream::{Address, Interrupter, Limits, Stream};
 
 /// Where a server is and as whom to enter.
@@ -50,14 +55,17 @@ pub enum Dialect {
 ///
 /// After an error of a kind that [`ErrorKind::breaks_connection`], the connection is of no use until
 /// [`Connection::reconnect`] succeeded; all its statements are gone then and must be prepared anew.
-pub trait Connection: Send {
+///
+/// A connection to a server may move between threads; a session of `SQLite` cannot, since it borrows a
+/// database that one thread at a time may use. What moves connections asks for `Send` besides.
+pub trait Connection {
     /// A prepared statement of this connection.
     type Statement: Send;
 
     /// A row of an answer.
-    type Row<'r>: Row
-    where
-        Self: 'r;
+    // Without `where Self: 'r`: together with the closures below, which take rows of any lifetime, it
+    // would shut out every connection that borrows something.
+    type Row<'r>: Row;
 
     /// What its statements must be written in.
     const DIALECT: Dialect;
@@ -139,4 +147,70 @@ pub trait Row {
 
     /// The next column, text in its bytes. NULL is an error.
     fn text(&mut self) -> Result<&[u8]>;
+}
+
+/// A connection that is lent is one.
+impl<C: Connection> Connection for &mut C {
+    type Statement = C::Statement;
+    type Row<'r> = C::Row<'r>;
+
+    const DIALECT: Dialect = C::DIALECT;
+
+    fn prepare(&mut self, sql: &str) -> Result<Self::Statement> {
+        (**self).prepare(sql)
+    }
+
+    #[inline]
+    fn execute(&mut self, statement: &mut Self::Statement, values: &[Value<'_>]) -> Result<u64> {
+        (**self).execute(statement, values)
+    }
+
+    #[inline]
+    fn query(
+        &mut self,
+        statement: &mut Self::Statement,
+        values: &[Value<'_>],
+        each: impl FnMut(&mut Self::Row<'_>) -> Result<()>,
+    ) -> Result<u64> {
+        (**self).query(statement, values, each)
+    }
+
+    fn execute_each(
+        &mut self,
+        statement: &mut Self::Statement,
+        sets: &[Value<'_>],
+        width: usize,
+    ) -> Result<u64> {
+        (**self).execute_each(statement, sets, width)
+    }
+
+    fn query_each(
+        &mut self,
+        statement: &mut Self::Statement,
+        sets: &[Value<'_>],
+        width: usize,
+        each: impl FnMut(usize, &mut Self::Row<'_>) -> Result<()>,
+    ) -> Result<u64> {
+        (**self).query_each(statement, sets, width, each)
+    }
+
+    fn insert_rows(&mut self, table: &str, columns: &[&str], values: &[Value<'_>]) -> Result<()> {
+        (**self).insert_rows(table, columns, values)
+    }
+
+    fn run(&mut self, sql: &str) -> Result<()> {
+        (**self).run(sql)
+    }
+
+    fn reconnect(&mut self) -> Result<()> {
+        (**self).reconnect()
+    }
+
+    fn version(&self) -> &str {
+        (**self).version()
+    }
+
+    fn interrupter(&self) -> Interrupter {
+        (**self).interrupter()
+    }
 }

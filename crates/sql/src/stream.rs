@@ -100,7 +100,8 @@ impl Stream {
         }
     }
 
-    fn shutdown(&self) {
+    /// Closes it on both sides, also where an [`Interrupter`] still watches over it.
+    pub(crate) fn shutdown(&self) {
         // One that is closed already needs no end.
         let _ = match self {
             Self::Tcp(stream) => stream.shutdown(Shutdown::Both),
@@ -182,6 +183,14 @@ impl Interrupter {
         if let Some(stream) = &state.stream {
             stream.shutdown();
         }
+    }
+
+    /// Whether it was ended.
+    pub(crate) fn is_interrupted(&self) -> bool {
+        self.0
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .stopped
     }
 
     /// Watches over a new stream, in place of the one before. An error where it was interrupted already.

@@ -1,19 +1,22 @@
 //! What a store must offer to be driven. One module a kind.
 
 mod null;
+mod server;
 mod sqlite;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
+use dyno_sql::Connection;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use crate::failure::{Failure, OperationError};
+use crate::failure::Failure;
 use crate::job::Job;
 
 pub use null::Null;
+pub use server::{Mysql, Postgresql};
 pub use sqlite::{Sqlite, version as sqlite_version};
 
 /// Counters and sizes by name.
@@ -36,10 +39,6 @@ pub struct BackendReport {
 pub trait Backend: Sync + Sized {
     /// One client's connection.
     type Connection: Send;
-    /// A connection ready for a workload's operations.
-    type Session<'c>: Session
-    where
-        Self: 'c;
 
     /// Opens the store, applies the job's settings and reads them back, and connects `clients` times.
     /// Waiting within an operation must end soon after `halt` becomes true.
@@ -52,20 +51,19 @@ pub trait Backend: Sync + Sized {
     /// The backend before it is opened.
     fn unopened() -> BackendReport;
 
-    /// Creates what the load phase fills.
-    fn create(&self, connection: &Self::Connection) -> Result<(), Failure>;
+    /// The version of the store, where it is known only once it is open.
+    fn version(&self) -> Option<String> {
+        None
+    }
 
     /// The settings as read back.
     fn effective(&self) -> Map<String, Value>;
 
-    /// Makes a connection ready for the job's workload.
-    fn session<'c>(
-        &'c self,
-        connection: &'c Self::Connection,
-    ) -> Result<Self::Session<'c>, Failure>;
-
     /// Counters of one connection that only ever grow.
     fn counters(&self, connection: &Self::Connection) -> Status;
+
+    /// Ends what clients wait for: the run is to end, and some of them still wait for an answer.
+    fn interrupt(&self) {}
 
     /// Closes the store, so that what was written is complete and durable, unless the job was cut
     /// short: then at once. Gives sizes at the end.
@@ -75,33 +73,16 @@ pub trait Backend: Sync + Sized {
     fn discard(self, connections: Vec<Self::Connection>) -> Result<Status, Failure>;
 }
 
-/// Which fields of a row are meant.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Fields {
-    /// All of them.
-    All,
-    /// One, by its number from 0.
-    One(u32),
-}
+/// A store that takes SQL.
+pub trait SqlBackend: Backend {
+    /// A connection in use: it holds the statements that were prepared on it.
+    type Session<'c>: Connection
+    where
+        Self: 'c;
 
-/// A session's answer.
-pub type Answer = Result<(), OperationError>;
+    /// Whether only one client can write at a time, and the others would poll for their turn.
+    const ONE_WRITER: bool;
 
-/// One client's operations. Each returns when the store has answered and the answer has been looked
-/// at: a row that is not there is an error.
-pub trait Session {
-    /// Reads one row.
-    fn read(&mut self, key: &str, fields: Fields) -> Answer;
-
-    /// Writes fields of one row; `values` are those fields, one behind the other.
-    fn update(&mut self, key: &str, fields: Fields, values: &str) -> Answer;
-
-    /// Adds a row; `values` are all its fields, one behind the other.
-    fn insert(&mut self, key: &str, values: &str) -> Answer;
-
-    /// Reads up to `rows` rows in the order of their keys, from `start` on.
-    fn scan(&mut self, start: &str, rows: u32, fields: Fields) -> Answer;
-
-    /// Adds rows in bulk, all or none; `keys` and `values` stand one behind the other.
-    fn load(&mut self, keys: &str, values: &str) -> Answer;
+    /// Takes a connection into use.
+    fn session<'c>(&'c self, connection: &'c mut Self::Connection) -> Self::Session<'c>;
 }

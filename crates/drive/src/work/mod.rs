@@ -1,15 +1,21 @@
 //! What clients do: one module a kind of work.
 
-mod load;
+mod ledger;
 mod null;
+mod tpcc;
 mod ycsb;
 
-use crate::backend::Backend;
+use std::time::Duration;
+
+use serde::Serialize;
+
+use crate::backend::{Backend, Status};
 use crate::failure::{Failure, OperationError};
 
-pub use load::YcsbLoad;
+pub use ledger::{LedgerCheck, LedgerCreate, LedgerRun};
 pub use null::NullRun;
-pub use ycsb::YcsbRun;
+pub use tpcc::{TpccCheck, TpccLoad, TpccRun};
+pub use ycsb::{YcsbBackend, YcsbLoad, YcsbRun};
 
 /// What all clients of a run share, and how each gets its own work.
 pub trait Plan<B: Backend>: Sync {
@@ -22,13 +28,23 @@ pub trait Plan<B: Backend>: Sync {
     /// The names of its kinds of operations.
     fn operations(&self) -> Vec<&'static str>;
 
+    /// Makes the store ready, or finds that it is: once, before the clients start.
+    fn set_up(&self, _: &B, _: &mut B::Connection) -> Result<(), Failure> {
+        Ok(())
+    }
+
     /// The work of client number `client`, from 0.
     fn work<'c>(
         &'c self,
         client: u32,
         backend: &'c B,
-        connection: &'c B::Connection,
+        connection: &'c mut B::Connection,
     ) -> Result<Self::Work<'c>, Failure>;
+
+    /// Completes the store once all clients have done all of their work.
+    fn complete(&self, _: &B, _: &mut B::Connection) -> Result<(), Failure> {
+        Ok(())
+    }
 }
 
 /// One client's operations, one after the other.
@@ -37,6 +53,97 @@ pub trait Work {
     /// operations; `None` where nothing is left to do.
     fn prepare(&mut self) -> Option<usize>;
 
+    /// How long a person would wait before the operation that was made ready.
+    #[inline]
+    fn pause(&mut self) -> Duration {
+        Duration::ZERO
+    }
+
     /// Carries it out. Gives how many operations it stands for; they share its time.
-    fn perform(&mut self) -> Result<u64, OperationError>;
+    fn perform(&mut self) -> Result<u32, OperationError>;
+
+    /// Makes its connection anew, once, and gets ready to go on.
+    fn reconnect(&mut self) -> Result<(), OperationError> {
+        Ok(())
+    }
+
+    /// Counters that only ever grow.
+    fn counters(&self) -> Status {
+        Status::new()
+    }
+}
+
+/// What a look at the stored data gave.
+#[derive(Clone, Debug, Default)]
+pub struct Findings {
+    /// What was verified.
+    pub checks: Vec<Check>,
+    /// What became of numbered rows.
+    pub ledger: Option<LedgerCount>,
+}
+
+impl Findings {
+    /// Why the stored data are not right, if they are not.
+    #[must_use]
+    pub fn failure(&self) -> Option<Failure> {
+        if let Some(check) = self.checks.iter().find(|check| !check.holds) {
+            let message = format!("{} does not hold: {}", check.name, check.detail);
+            return Some(Failure::new("inconsistent", message));
+        }
+        let ledger = self.ledger.as_ref()?;
+        let wrong = [
+            ("lost", ledger.lost),
+            ("duplicated", ledger.duplicated),
+            ("altered", ledger.altered),
+        ];
+        let (kind, _) = wrong.into_iter().find(|(_, count)| *count > 0)?;
+        let message = format!(
+            "of {} acknowledged rows {} are lost; {} rows are duplicated and {} altered; the first {kind}: {}",
+            ledger.acknowledged,
+            ledger.lost,
+            ledger.duplicated,
+            ledger.altered,
+            ledger
+                .examples
+                .get(kind)
+                .map_or_else(String::new, |rows| rows.join(", "))
+        );
+        Some(Failure::new("rows_lost", message))
+    }
+}
+
+/// Something that must hold of the stored data.
+#[derive(Clone, Debug, Serialize)]
+pub struct Check {
+    /// What.
+    pub name: String,
+    /// Whether it does.
+    pub holds: bool,
+    /// What was compared, and the first that differed.
+    pub detail: String,
+}
+
+/// Numbered rows, acknowledged and found.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct LedgerCount {
+    /// Rows whose write was acknowledged.
+    pub acknowledged: u64,
+    /// Rows in the store.
+    pub present: u64,
+    /// Acknowledged, absent.
+    pub lost: u64,
+    /// Present, never acknowledged.
+    pub phantom: u64,
+    /// Present more often than once: each extra row.
+    pub duplicated: u64,
+    /// Present with another payload than was written.
+    pub altered: u64,
+    /// Some of each.
+    pub examples: std::collections::BTreeMap<&'static str, Vec<String>>,
+}
+
+/// A look at the stored data, on one connection.
+pub trait Inspection<B: Backend> {
+    /// Takes it.
+    fn inspect(&self, backend: &B, connection: &mut B::Connection) -> Result<Findings, Failure>;
 }

@@ -4,9 +4,12 @@ use super::{Plan, Work};
 use crate::backend::Backend;
 use crate::failure::{Failure, OperationError};
 
-/// Nothing, again and again.
-#[derive(Debug)]
-pub struct NullRun;
+/// Nothing, again and again; or, where there is nothing to load, not even that.
+#[derive(Clone, Copy, Debug)]
+pub struct NullRun {
+    /// Whether there is anything to do.
+    pub idle: bool,
+}
 
 impl<B: Backend> Plan<B> for NullRun {
     type Work<'c>
@@ -22,20 +25,20 @@ impl<B: Backend> Plan<B> for NullRun {
         &'c self,
         _: u32,
         _: &'c B,
-        _: &'c B::Connection,
+        _: &'c mut B::Connection,
     ) -> Result<Self::Work<'c>, Failure> {
-        Ok(NullRun)
+        Ok(*self)
     }
 }
 
 impl Work for NullRun {
     #[inline]
     fn prepare(&mut self) -> Option<usize> {
-        Some(0)
+        (!self.idle).then_some(0)
     }
 
     #[inline]
-    fn perform(&mut self) -> Result<u64, OperationError> {
+    fn perform(&mut self) -> Result<u32, OperationError> {
         Ok(1)
     }
 }

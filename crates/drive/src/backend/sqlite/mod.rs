@@ -1,33 +1,24 @@
 //! `SQLite` within this process, a connection a client.
 //!
-//! The data set is one table, `usertable(key TEXT PRIMARY KEY, field0 TEXT, ...)`. It keeps its
-//! rowid: a row of 1 KB is larger than what `WITHOUT ROWID` holds within a page of 4 KiB, where each
-//! row would spill to an overflow page of its own (<https://sqlite.org/withoutrowid.html>).
-//!
-//! Each write of the run phase is a transaction of its own (autocommit). A read-modify-write is a
-//! read and then an update, as in YCSB: two transactions, so that another client may write between.
-//!
 //! A lock held by another connection is waited for as `SQLite`'s own busy timeout does, with the same
 //! pauses, but no longer once the run is to stop.
 
 mod settings;
-mod statements;
 
-use std::cell::Cell;
 use std::fs::File;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
+use dyno_sql::sqlite::{Session, classify};
 use rusqlite::config::DbConfig;
-use rusqlite::{ErrorCode, OpenFlags, ffi};
+use rusqlite::{OpenFlags, ffi};
 use serde_json::{Map, Value};
 
-use super::{Backend, BackendReport, Status};
+use super::{Backend, BackendReport, SqlBackend, Status};
 use crate::failure::{ErrorKind, Failure, OperationError};
-use crate::job::{BackendJob, Job, JournalMode, Phase, SqliteConfig, Table, WorkloadJob, YcsbJob};
-pub use statements::Statements;
+use crate::job::{BackendJob, Job, JournalMode, Phase, SqliteConfig};
 
 /// The version of the library that is built in.
 #[must_use]
@@ -43,29 +34,16 @@ pub struct Sqlite {
     effective: SqliteConfig,
     /// Whether the file was not there before.
     created: bool,
-    /// Absent where the workload needs no rows.
-    ycsb: Option<YcsbJob>,
-    /// Loading takes turns here: one writer at a time is all the file allows, and the database's own
-    /// way of waiting for a lock, by polling, would leave pauses.
-    turn: Mutex<()>,
-}
-
-/// One client's connection.
-#[derive(Debug)]
-pub struct Connection {
-    database: rusqlite::Connection,
-    rows_scanned: Cell<u64>,
 }
 
 impl Backend for Sqlite {
-    type Connection = Connection;
-    type Session<'c> = Statements<'c>;
+    type Connection = rusqlite::Connection;
 
     fn open(
         job: &Job,
         clients: u32,
         halt: &Arc<AtomicBool>,
-    ) -> Result<(Self, Vec<Connection>), Failure> {
+    ) -> Result<(Self, Vec<rusqlite::Connection>), Failure> {
         let BackendJob::Sqlite(backend) = &job.backend else {
             return Err(Failure::new(
                 "internal",
@@ -77,17 +55,6 @@ impl Backend for Sqlite {
         let asked = &backend.config;
         // The journal mode can be changed only while no other connection is open.
         let (first, effective) = connect(&path, job.phase, asked, halt)?;
-        let ycsb = match &job.workload {
-            WorkloadJob::Ycsb(ycsb) => Some(ycsb.clone()),
-            WorkloadJob::Null => None,
-        };
-        if let Some(ycsb) = &ycsb {
-            match job.phase {
-                Phase::Load => check_no_table(&first.database),
-                Phase::Run => check_table(&first.database, ycsb.table),
-            }
-            .map_err(|error| at(&path, error))?;
-        }
         let mut connections = vec![first];
         for _ in 1..clients {
             let (next, also) = connect(&path, job.phase, asked, halt)?;
@@ -99,8 +66,6 @@ impl Backend for Sqlite {
             phase: job.phase,
             effective,
             created,
-            ycsb,
-            turn: Mutex::new(()),
         };
         Ok((backend, connections))
     }
@@ -114,21 +79,6 @@ impl Backend for Sqlite {
         }
     }
 
-    fn create(&self, connection: &Connection) -> Result<(), Failure> {
-        let Some(ycsb) = &self.ycsb else {
-            return Ok(());
-        };
-        let fields: String = (0..ycsb.table.field_count)
-            .map(|field| format!(", field{field} TEXT NOT NULL"))
-            .collect();
-        connection
-            .database
-            .execute_batch(&format!(
-                "CREATE TABLE usertable(key TEXT PRIMARY KEY NOT NULL{fields})"
-            ))
-            .map_err(|error| at(&self.path, classify(&error)))
-    }
-
     fn effective(&self) -> Map<String, Value> {
         match serde_json::to_value(&self.effective) {
             Ok(Value::Object(members)) => members,
@@ -136,15 +86,7 @@ impl Backend for Sqlite {
         }
     }
 
-    fn session<'c>(&'c self, connection: &'c Connection) -> Result<Statements<'c>, Failure> {
-        let Some(ycsb) = &self.ycsb else {
-            return Err(Failure::new("internal", "this workload has no table"));
-        };
-        Statements::prepare(connection, ycsb, &self.turn)
-            .map_err(|error| at(&self.path, classify(&error)))
-    }
-
-    fn counters(&self, connection: &Connection) -> Status {
+    fn counters(&self, connection: &rusqlite::Connection) -> Status {
         Status::from([
             (
                 "cache_hits",
@@ -162,24 +104,23 @@ impl Backend for Sqlite {
                 "cache_spills",
                 counter(connection, ffi::SQLITE_DBSTATUS_CACHE_SPILL),
             ),
-            ("rows_scanned", connection.rows_scanned.get() as f64),
         ])
     }
 
-    fn close(self, mut connections: Vec<Connection>, cut: bool) -> Result<Status, Failure> {
+    fn close(
+        self,
+        mut connections: Vec<rusqlite::Connection>,
+        cut: bool,
+    ) -> Result<Status, Failure> {
         let fail = |error: &rusqlite::Error| at(&self.path, classify(error));
         let mut status = Status::new();
-        let Some(last) = connections.pop() else {
+        let Some(database) = connections.pop() else {
             return Ok(status);
         };
         for connection in connections {
             // Only the last to close may write the log back, below.
-            connection
-                .database
-                .close()
-                .map_err(|(_, error)| fail(&error))?;
+            connection.close().map_err(|(_, error)| fail(&error))?;
         }
-        let database = last.database;
         if !cut && self.phase == Phase::Load {
             self.fold_journal(&database).map_err(|error| fail(&error))?;
         }
@@ -209,7 +150,7 @@ impl Backend for Sqlite {
         Ok(status)
     }
 
-    fn discard(self, connections: Vec<Connection>) -> Result<Status, Failure> {
+    fn discard(self, connections: Vec<rusqlite::Connection>) -> Result<Status, Failure> {
         let files = ["", "-wal", "-shm", "-journal"].map(|suffix| self.beside(suffix));
         let created = self.created;
         let status = self.close(connections, true)?;
@@ -225,6 +166,16 @@ impl Backend for Sqlite {
             }
         }
         Ok(status)
+    }
+}
+
+impl SqlBackend for Sqlite {
+    type Session<'c> = Session<'c>;
+
+    const ONE_WRITER: bool = true;
+
+    fn session<'c>(&'c self, connection: &'c mut rusqlite::Connection) -> Session<'c> {
+        Session::new(connection)
     }
 }
 
@@ -283,7 +234,7 @@ fn connect(
     phase: Phase,
     asked: &SqliteConfig,
     halt: &Arc<AtomicBool>,
-) -> Result<(Connection, SqliteConfig), Failure> {
+) -> Result<(rusqlite::Connection, SqliteConfig), Failure> {
     let mut flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     if phase == Phase::Load {
         flags |= OpenFlags::SQLITE_OPEN_CREATE;
@@ -302,11 +253,7 @@ fn connect(
     let effective =
         set_up(&mut database, phase, asked, halt).map_err(|error| at(path, classify(&error)))?;
     settings::check_effective(asked, &effective)?;
-    let connection = Connection {
-        database,
-        rows_scanned: Cell::new(0),
-    };
-    Ok((connection, effective))
+    Ok((database, effective))
 }
 
 /// `SQLite`'s own pauses between two attempts at a lock, in ms; the last one repeats.
@@ -350,51 +297,6 @@ fn wait_for_locks(
     }))
 }
 
-fn columns(database: &rusqlite::Connection) -> Result<Vec<String>, OperationError> {
-    let read = || -> rusqlite::Result<Vec<String>> {
-        database
-            .prepare("SELECT name FROM pragma_table_info('usertable') ORDER BY cid")?
-            .query_map([], |row| row.get(0))?
-            .collect()
-    };
-    read().map_err(|error| classify(&error))
-}
-
-fn check_no_table(database: &rusqlite::Connection) -> Result<(), OperationError> {
-    if columns(database)?.is_empty() {
-        return Ok(());
-    }
-    Err(OperationError::new(
-        ErrorKind::Refused,
-        "there is a usertable already; the load phase wants a new file, remove this one",
-    ))
-}
-
-fn check_table(database: &rusqlite::Connection, table: Table) -> Result<(), OperationError> {
-    let found = columns(database)?;
-    let expected: Vec<String> = std::iter::once("key".to_owned())
-        .chain((0..table.field_count).map(|field| format!("field{field}")))
-        .collect();
-    if found == expected {
-        return Ok(());
-    }
-    if found.is_empty() {
-        return Err(OperationError::new(
-            ErrorKind::Refused,
-            "there is no usertable; run a job of phase load on this file first",
-        ));
-    }
-    Err(OperationError::new(
-        ErrorKind::Refused,
-        format!(
-            "the usertable has {} fields and the job's field_count is {}; load it with this \
-             field_count",
-            found.len() - 1,
-            table.field_count
-        ),
-    ))
-}
-
 fn at(path: &Path, error: OperationError) -> Failure {
     Failure::new(
         error.kind.name(),
@@ -402,35 +304,14 @@ fn at(path: &Path, error: OperationError) -> Failure {
     )
 }
 
-/// As what an error of the library counts.
-fn classify(error: &rusqlite::Error) -> OperationError {
-    let kind = match error {
-        rusqlite::Error::SqliteFailure(cause, _) => match cause.code {
-            ErrorCode::DatabaseBusy
-            | ErrorCode::DatabaseLocked
-            | ErrorCode::FileLockingProtocolFailed => ErrorKind::Busy,
-            ErrorCode::ConstraintViolation => ErrorKind::DuplicateKey,
-            ErrorCode::SystemIoFailure => ErrorKind::Io,
-            ErrorCode::OutOfMemory => ErrorKind::OutOfMemory,
-            ErrorCode::DiskFull => ErrorKind::DiskFull,
-            ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase => ErrorKind::Corrupt,
-            ErrorCode::CannotOpen | ErrorCode::PermissionDenied => ErrorKind::CannotOpen,
-            ErrorCode::ReadOnly => ErrorKind::ReadOnly,
-            _ => ErrorKind::Refused,
-        },
-        _ => ErrorKind::Refused,
-    };
-    OperationError::new(kind, error.to_string())
-}
-
 /// One of a connection's own counters since it was opened; 0 where the library does not know it.
-fn counter(connection: &Connection, which: std::ffi::c_int) -> f64 {
+fn counter(connection: &rusqlite::Connection, which: std::ffi::c_int) -> f64 {
     let (mut current, mut highest) = (0, 0);
     // SAFETY: the handle is valid while `connection` is borrowed, no other thread uses it meanwhile,
     // and both numbers outlive the call, which only writes to them.
     #[allow(unsafe_code)]
     let code = unsafe {
-        let handle = connection.database.handle();
+        let handle = connection.handle();
         ffi::sqlite3_db_status64(handle, which, &raw mut current, &raw mut highest, 0)
     };
     if code == ffi::SQLITE_OK {

@@ -4,13 +4,15 @@
 //! number of clients.
 
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
 
-use dyno_load::{KEY_LENGTH, KeyText, Random, fill_printable, write_key};
+use dyno_load::{KEY_LENGTH, KeyText, Random, write_key};
 
-use super::{Plan, Work};
-use crate::backend::{Backend, Session};
+use super::run::fill;
+use super::{Fields, Rows, Shape, YcsbBackend};
 use crate::failure::{ErrorKind, Failure, OperationError};
 use crate::job::YcsbJob;
+use crate::work::{Plan, Work};
 
 /// Rows of a transaction, unless they are so long that fewer fill [`BATCH_BYTES`].
 const BATCH_ROWS: u64 = 1000;
@@ -19,10 +21,12 @@ const BATCH_BYTES: u64 = 8 << 20;
 /// The data set and how far it is.
 #[derive(Debug)]
 pub struct YcsbLoad {
-    job: YcsbJob,
-    seed: u64,
+    shape: Shape,
     batch_rows: u64,
     next: AtomicU64,
+    /// Loading takes turns where one writer at a time is all the store allows: its own way of waiting for
+    /// a lock, by polling, would leave pauses.
+    turn: Mutex<()>,
 }
 
 impl YcsbLoad {
@@ -31,24 +35,32 @@ impl YcsbLoad {
     pub fn new(job: &YcsbJob, seed: u64) -> Self {
         let fitting = BATCH_BYTES / job.table.row_length() as u64;
         Self {
-            job: job.clone(),
-            seed,
+            shape: Shape {
+                job: job.clone(),
+                seed,
+            },
             batch_rows: fitting.clamp(1, BATCH_ROWS),
             next: AtomicU64::new(0),
+            turn: Mutex::new(()),
         }
     }
 
     /// The next rows that nobody has taken: the number of the first, and how many.
     fn take_batch(&self) -> Option<(u64, u64)> {
         let first = self.next.fetch_add(self.batch_rows, Ordering::Relaxed);
-        let rows = self.job.records.checked_sub(first)?.min(self.batch_rows);
+        let rows = self
+            .shape
+            .job
+            .records
+            .checked_sub(first)?
+            .min(self.batch_rows);
         (rows > 0).then_some((first, rows))
     }
 }
 
-impl<B: Backend> Plan<B> for YcsbLoad {
+impl<B: YcsbBackend> Plan<B> for YcsbLoad {
     type Work<'c>
-        = Loader<'c, B::Session<'c>>
+        = Loader<'c, B::Rows<'c>>
     where
         B: 'c;
 
@@ -56,16 +68,21 @@ impl<B: Backend> Plan<B> for YcsbLoad {
         vec!["insert"]
     }
 
+    fn set_up(&self, backend: &B, connection: &mut B::Connection) -> Result<(), Failure> {
+        backend.create_table(connection, &self.shape)
+    }
+
     fn work<'c>(
         &'c self,
         _: u32,
         backend: &'c B,
-        connection: &'c B::Connection,
+        connection: &'c mut B::Connection,
     ) -> Result<Self::Work<'c>, Failure> {
         Ok(Loader {
             plan: self,
-            session: backend.session(connection)?,
-            rows: 0,
+            rows: backend.rows(connection, &self.shape)?,
+            takes_turns: B::ONE_LOADER,
+            count: 0,
             keys: Vec::new(),
             values: Vec::new(),
         })
@@ -74,19 +91,20 @@ impl<B: Backend> Plan<B> for YcsbLoad {
 
 /// One client's part of loading.
 #[derive(Debug)]
-pub struct Loader<'c, S> {
+pub struct Loader<'c, R> {
     plan: &'c YcsbLoad,
-    session: S,
-    rows: u64,
+    rows: R,
+    takes_turns: bool,
+    count: u32,
     keys: Vec<u8>,
     values: Vec<u8>,
 }
 
-impl<S: Session> Work for Loader<'_, S> {
+impl<R: Rows> Work for Loader<'_, R> {
     fn prepare(&mut self) -> Option<usize> {
         let (first, rows) = self.plan.take_batch()?;
-        let job = &self.plan.job;
-        self.rows = rows;
+        let Shape { job, seed } = &self.plan.shape;
+        self.count = u32::try_from(rows).ok()?;
         self.keys.clear();
         let length = job.table.row_length();
         self.values.clear();
@@ -96,18 +114,33 @@ impl<S: Session> Work for Loader<'_, S> {
             self.keys.extend_from_slice(&key);
             let start = self.values.len();
             self.values.resize(start + length, 0);
-            fill_printable(
+            let mut rng = Random::new(*seed, number);
+            fill(
                 &mut self.values[start..],
-                &mut Random::new(self.plan.seed, number),
+                job,
+                *seed,
+                &key,
+                Fields::All,
+                &mut rng,
             );
         }
         Some(0)
     }
 
-    fn perform(&mut self) -> Result<u64, OperationError> {
-        self.session
+    fn perform(&mut self) -> Result<u32, OperationError> {
+        let _mine = self.takes_turns.then(|| {
+            self.plan
+                .turn
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+        });
+        self.rows
             .load(text(&self.keys)?, text(&self.values)?)
-            .map(|()| self.rows)
+            .map(|()| self.count)
+    }
+
+    fn reconnect(&mut self) -> Result<(), OperationError> {
+        self.rows.reconnect()
     }
 }
 

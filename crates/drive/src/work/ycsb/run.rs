@@ -1,21 +1,46 @@
 //! YCSB's core workloads: a mix of operations on rows chosen by a law.
 
 use dyno_load::{
-    InsertSlot, KEY_LENGTH, KeySpace, KeyText, Operation, Request, Stream, Workload,
+    Driver, InsertSlot, KEY_LENGTH, KeySpace, KeyText, Operation, Request, Stream, Workload,
     fill_printable, write_key,
 };
 
 use super::load::text;
-use super::{Plan, Work};
-use crate::backend::{Backend, Fields, Session};
+use super::{Fields, Rows, Shape, YcsbBackend};
+use crate::backend::Status;
 use crate::failure::{ErrorKind, Failure, OperationError};
 use crate::job::{Job, YcsbJob};
+use crate::work::{Plan, Work};
+
+/// Makes the values of fields of one row.
+#[inline]
+pub(super) fn fill(
+    values: &mut [u8],
+    job: &YcsbJob,
+    seed: u64,
+    key: &KeyText,
+    fields: Fields,
+    rng: &mut Random,
+) {
+    if !job.data_integrity {
+        fill_printable(values, rng);
+        return;
+    }
+    let first = match fields {
+        Fields::All => 0,
+        Fields::One(field) => field,
+    };
+    for (field, value) in (first..).zip(values.chunks_mut(job.table.field_length as usize)) {
+        certify(value, seed, key, field, rng);
+    }
+}
 
 /// The workload and the key space that its clients share.
 #[derive(Debug)]
 pub struct YcsbRun {
-    job: YcsbJob,
+    shape: Shape,
     workload: Workload,
+    driver: Driver,
     space: KeySpace,
 }
 
@@ -30,34 +55,46 @@ impl YcsbRun {
                 records: ycsb.records,
                 field_count: ycsb.table.field_count,
                 max_scan_length: ycsb.max_scan_length,
+                operations: job.operations,
                 seed: job.seed,
             },
-            space: KeySpace::new(ycsb.records, job.clients as usize),
+            space: KeySpace::new(ycsb.records, job.clients as usize, Driver::ALONE),
             job: ycsb.clone(),
         }
     }
 }
 
-impl<B: Backend> Plan<B> for YcsbRun {
+impl<B: YcsbBackend> Plan<B> for YcsbRun {
     type Work<'c>
-        = YcsbClient<'c, B::Session<'c>>
+        = YcsbClient<'c, B::Rows<'c>>
     where
         B: 'c;
 
     fn operations(&self) -> Vec<&'static str> {
-        self.job.mix.operations().map(Operation::name).collect()
+        self.shape
+            .job
+            .mix
+            .operations()
+            .map(Operation::name)
+            .collect()
+    }
+
+    fn set_up(&self, backend: &B, connection: &mut B::Connection) -> Result<(), Failure> {
+        backend.check_table(connection, &self.shape)
     }
 
     fn work<'c>(
         &'c self,
         client: u32,
         backend: &'c B,
-        connection: &'c B::Connection,
+        connection: &'c mut B::Connection,
     ) -> Result<Self::Work<'c>, Failure> {
+        // No two clients ask the same, over all drivers.
+        let number = u64::from(client) * self.driver.of + self.driver.number;
         Ok(YcsbClient {
             plan: self,
-            session: backend.session(connection)?,
-            stream: Stream::new(&self.workload, u64::from(client)),
+            rows: backend.rows(connection, &self.shape)?,
+            stream: Stream::new(&self.workload, number),
             slot: self.space.slot(client as usize),
             request: Request {
                 index: 0,
@@ -67,16 +104,16 @@ impl<B: Backend> Plan<B> for YcsbRun {
                 scan_length: 1,
             },
             key: [0; KEY_LENGTH],
-            values: vec![0; self.job.table.row_length()],
+            values: vec![0; self.shape.job.table.row_length()],
         })
     }
 }
 
 /// One client's part of a mix.
 #[derive(Debug)]
-pub struct YcsbClient<'c, S> {
+pub struct YcsbClient<'c, R> {
     plan: &'c YcsbRun,
-    session: S,
+    rows: R,
     stream: Stream,
     slot: InsertSlot<'c>,
     request: Request,
@@ -85,9 +122,9 @@ pub struct YcsbClient<'c, S> {
     values: Vec<u8>,
 }
 
-impl<S> YcsbClient<'_, S> {
+impl<R> YcsbClient<'_, R> {
     fn read_fields(&self) -> Fields {
-        if self.plan.job.read_all_fields {
+        if self.plan.shape.job.read_all_fields {
             Fields::All
         } else {
             Fields::One(self.request.field)
@@ -95,7 +132,7 @@ impl<S> YcsbClient<'_, S> {
     }
 
     fn written_fields(&self) -> Fields {
-        if self.plan.job.write_all_fields {
+        if self.plan.shape.job.write_all_fields {
             Fields::All
         } else {
             Fields::One(self.request.field)
@@ -104,7 +141,7 @@ impl<S> YcsbClient<'_, S> {
 
     /// Bytes of values that the operation writes.
     fn written_length(&self, operation: Operation) -> usize {
-        let table = self.plan.job.table;
+        let table = self.plan.shape.job.table;
         match operation {
             Operation::Read | Operation::Scan => 0,
             Operation::Insert => table.row_length(),
@@ -116,45 +153,62 @@ impl<S> YcsbClient<'_, S> {
     }
 }
 
-impl<S: Session> Work for YcsbClient<'_, S> {
+impl<R: Rows> Work for YcsbClient<'_, R> {
     #[inline]
     fn prepare(&mut self) -> Option<usize> {
         self.request = self.stream.next(&self.plan.space);
         if self.request.operation == Operation::Insert {
             self.request.key = self.slot.take();
         }
-        write_key(&mut self.key, self.request.key, self.plan.job.insert_order);
+        write_key(
+            &mut self.key,
+            self.request.key,
+            self.plan.shape.job.insert_order,
+        );
         let length = self.written_length(self.request.operation);
         if length > 0 {
-            fill_printable(&mut self.values[..length], self.stream.rng());
+            let written = match self.request.operation {
+                Operation::Insert => Fields::All,
+                _ => self.written_fields(),
+            };
+            let Shape { job, seed } = &self.plan.shape;
+            let values = &mut self.values[..length];
+            fill(values, job, *seed, &self.key, written, self.stream.rng());
         }
         Some(self.request.index)
     }
 
     #[inline]
-    fn perform(&mut self) -> Result<u64, OperationError> {
+    fn perform(&mut self) -> Result<u32, OperationError> {
         let operation = self.request.operation;
         let (read, write) = (self.read_fields(), self.written_fields());
         let key = text(&self.key)?;
         let values = text(&self.values[..self.written_length(operation)])?;
-        let session = &mut self.session;
+        let rows = &mut self.rows;
         match operation {
-            Operation::Read => session.read(key, read)?,
-            Operation::Update => session.update(key, write, values)?,
+            Operation::Read => rows.read(key, read)?,
+            Operation::Update => rows.update(key, write, values)?,
             Operation::Insert => {
-                let inserted = session.insert(key, values);
+                let inserted = rows.insert(key, values);
                 // Where the row is there already, its key exists all the same.
                 if !matches!(&inserted, Err(error) if error.kind != ErrorKind::DuplicateKey) {
                     self.slot.acknowledge();
                 }
                 inserted?;
             }
-            Operation::Scan => session.scan(key, self.request.scan_length, read)?,
+            Operation::Scan => rows.scan(key, self.request.scan_length, read)?,
             Operation::ReadModifyWrite => {
-                session.read(key, read)?;
-                session.update(key, write, values)?;
+                rows.read(key, read)?;
+                rows.update(key, write, values)?;
             }
         }
         Ok(1)
+    }
+    fn reconnect(&mut self) -> Result<(), OperationError> {
+        self.rows.reconnect()
+    }
+
+    fn counters(&self) -> Status {
+        self.rows.counters()
     }
 }

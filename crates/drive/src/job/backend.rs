@@ -1,0 +1,226 @@
+//! The stores of a job.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use dyno_job::{JobError, check_range, read, split_kind};
+use dyno_sql::{Address, Limits, Server};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::Nothing;
+
+/// The store that is driven.
+#[derive(Clone, Debug)]
+pub enum BackendJob {
+    /// A database file of `SQLite`, within this process.
+    Sqlite(SqliteJob),
+    /// Answers at once, stores nothing.
+    Null,
+    /// A server of the `MySQL` protocol: `MariaDB` or `MySQL`.
+    Mysql(Server),
+    /// A `PostgreSQL` server.
+    Postgresql(Server),
+}
+
+/// Where the database lies and how it is set.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SqliteJob {
+    /// The database file.
+    pub path: String,
+    /// Its settings.
+    #[serde(default)]
+    pub config: SqliteConfig,
+}
+
+/// `SQLite`'s settings, as asked for and as read back.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct SqliteConfig {
+    /// How a transaction survives a crash.
+    pub journal_mode: Option<JournalMode>,
+    /// When the disk is waited for.
+    pub synchronous: Option<Synchronous>,
+    /// Page cache of each connection.
+    pub cache_size_bytes: Option<u64>,
+    /// How much of the file is mapped instead of read.
+    pub mmap_size_bytes: Option<u64>,
+    /// Whether locks are kept between transactions.
+    pub locking_mode: Option<LockingMode>,
+    /// Size of a page; takes effect when the file is created.
+    pub page_size_bytes: Option<u64>,
+    /// For how long an operation waits for another's lock.
+    pub busy_timeout_ms: Option<u64>,
+}
+
+/// The pragma `journal_mode`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "lowercase")]
+#[allow(missing_docs)]
+pub enum JournalMode {
+    Delete,
+    Truncate,
+    Persist,
+    Memory,
+    Wal,
+    Off,
+}
+
+/// The pragma `synchronous`, in the order of its numbers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "lowercase")]
+#[allow(missing_docs)]
+pub enum Synchronous {
+    Off,
+    Normal,
+    Full,
+    Extra,
+}
+
+/// The pragma `locking_mode`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "lowercase")]
+#[allow(missing_docs)]
+pub enum LockingMode {
+    Normal,
+    Exclusive,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawServer {
+    host: Option<String>,
+    port: Option<u16>,
+    socket: Option<PathBuf>,
+    user: String,
+    password: Option<String>,
+    database: String,
+    #[serde(default)]
+    limits: RawLimits,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct RawLimits {
+    connect_s: f64,
+    read_s: f64,
+    write_s: f64,
+}
+
+impl Default for RawLimits {
+    fn default() -> Self {
+        Self {
+            connect_s: 5.0,
+            read_s: 30.0,
+            write_s: 30.0,
+        }
+    }
+}
+
+/// `SQLite` counts cache in KiB within a signed 32-bit number.
+const CACHE_UNIT: u64 = 1024;
+const MOST_I32: u64 = i32::MAX as u64;
+
+/// The longest limit on a server's answers.
+const LONGEST_LIMIT_S: f64 = 3600.0;
+
+pub(super) fn read_backend(part: Value, clients: u32) -> Result<BackendJob, JobError> {
+    let (kind, rest) = split_kind(part, "backend", &["sqlite", "null", "mysql", "postgresql"])?;
+    match kind {
+        0 => read_sqlite(rest, clients).map(BackendJob::Sqlite),
+        1 => read::<Nothing>(rest, "backend").map(|_| BackendJob::Null),
+        2 => read_server(rest).map(BackendJob::Mysql),
+        _ => read_server(rest).map(BackendJob::Postgresql),
+    }
+}
+
+fn read_server(part: Value) -> Result<Server, JobError> {
+    let raw: RawServer = read(part, "backend")?;
+    for (key, text) in [("user", &raw.user), ("database", &raw.database)] {
+        if text.is_empty() || text.contains('\0') {
+            return Err(JobError::new(
+                format!("backend.{key}"),
+                "is empty, expected a name",
+            ));
+        }
+    }
+    let address = match (raw.host, raw.port, raw.socket) {
+        (Some(host), Some(port), None) if !host.is_empty() && port > 0 => Address::Tcp(host, port),
+        (None, None, Some(socket)) if !socket.as_os_str().is_empty() => Address::Unix(socket),
+        _ => {
+            return Err(JobError::new(
+                "backend",
+                "does not say where the server listens, expected host and port, or else socket",
+            ));
+        }
+    };
+    let limit = |key: &str, seconds: f64| {
+        check_range(
+            &format!("backend.limits.{key}"),
+            seconds,
+            0.001,
+            LONGEST_LIMIT_S,
+        )
+        .map(|()| Duration::from_secs_f64(seconds))
+    };
+    Ok(Server {
+        address,
+        user: raw.user,
+        password: raw.password,
+        database: raw.database,
+        limits: Limits {
+            connect: limit("connect_s", raw.limits.connect_s)?,
+            read: limit("read_s", raw.limits.read_s)?,
+            write: limit("write_s", raw.limits.write_s)?,
+        },
+    })
+}
+
+fn read_sqlite(part: Value, clients: u32) -> Result<SqliteJob, JobError> {
+    let job: SqliteJob = read(part, "backend")?;
+    if job.path.is_empty() || job.path.contains('\0') {
+        return Err(JobError::new(
+            "backend.path",
+            "is not a file name, expected the database file's path",
+        ));
+    }
+    let config = &job.config;
+    if config.locking_mode == Some(LockingMode::Exclusive) && clients > 1 {
+        return Err(JobError::new(
+            "backend.config.locking_mode",
+            format!(
+                "exclusive lets one connection in, but clients is {clients}: \
+                 set clients to 1 or locking_mode to normal"
+            ),
+        ));
+    }
+    if let Some(bytes) = config.cache_size_bytes {
+        let path = "backend.config.cache_size_bytes";
+        check_range(path, bytes, 0, MOST_I32 * CACHE_UNIT)?;
+        if bytes % CACHE_UNIT != 0 {
+            return Err(JobError::new(
+                path,
+                format!(
+                    "{bytes} is not a multiple of {CACHE_UNIT}, in which SQLite counts; expected {}",
+                    bytes.div_ceil(CACHE_UNIT) * CACHE_UNIT
+                ),
+            ));
+        }
+    }
+    if let Some(bytes) = config.mmap_size_bytes {
+        check_range("backend.config.mmap_size_bytes", bytes, 0, i64::MAX as u64)?;
+    }
+    if let Some(ms) = config.busy_timeout_ms {
+        check_range("backend.config.busy_timeout_ms", ms, 0, MOST_I32)?;
+    }
+    if let Some(bytes) = config.page_size_bytes
+        && !(bytes.is_power_of_two() && (512..=65_536).contains(&bytes))
+    {
+        return Err(JobError::new(
+            "backend.config.page_size_bytes",
+            format!("{bytes} is not a page size, expected a power of two from 512 to 65536"),
+        ));
+    }
+    Ok(job)
+}

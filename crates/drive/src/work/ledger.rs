@@ -1,0 +1,457 @@
+//! A ledger: uniquely numbered rows, the acknowledged ones noted outside the store, and an audit.
+//!
+//! Each client inserts rows with numbers of its own, each number once: a write whose answer did not come
+//! is not tried again, so that the same row twice is the store's doing. A number is noted as soon as its
+//! write was acknowledged, by one `write` to a file without sync: what the kernel has taken survives the
+//! death of the store and of this driver, not that of this machine.
+
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use dyno_load::{Random, fill_printable, mix64};
+use dyno_sql::{Connection, Dialect, Row, Value};
+
+use super::{Findings, Inspection, LedgerCount, Plan, Work};
+use crate::backend::SqlBackend;
+use crate::failure::{ErrorKind, Failure, OperationError};
+use crate::job::{Job, LedgerJob};
+
+/// An empty ledger is made; there is nothing to fill it with.
+#[derive(Clone, Copy, Debug)]
+pub struct LedgerCreate;
+
+impl<B: SqlBackend> Plan<B> for LedgerCreate {
+    type Work<'c>
+        = Nothing
+    where
+        B: 'c;
+
+    fn operations(&self) -> Vec<&'static str> {
+        vec!["write"]
+    }
+
+    fn set_up(&self, backend: &B, connection: &mut B::Connection) -> Result<(), Failure> {
+        backend
+            .session(connection)
+            .run(&table(<B::Session<'_> as Connection>::DIALECT))
+            .map_err(|error| Failure::while_attempting("creating the ledger", &error))
+    }
+
+    fn work<'c>(&'c self, _: u32, _: &'c B, _: &'c mut B::Connection) -> Result<Nothing, Failure> {
+        Ok(Nothing)
+    }
+}
+
+/// No constraint keeps a row from being there twice: a store that doubles one is to be found out.
+fn table(dialect: Dialect) -> String {
+    let (id, options) = match dialect {
+        Dialect::Sqlite => ("INTEGER PRIMARY KEY", ""),
+        Dialect::Mysql => (
+            "BIGINT NOT NULL AUTO_INCREMENT PRIMARY KEY",
+            " ENGINE=InnoDB DEFAULT CHARACTER SET ascii COLLATE ascii_bin",
+        ),
+        Dialect::Postgresql => ("BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY", ""),
+    };
+    format!(
+        "CREATE TABLE ledger(id {id}, run_seed BIGINT NOT NULL, driver INTEGER NOT NULL, \
+         client INTEGER NOT NULL, number BIGINT NOT NULL, payload TEXT NOT NULL){options}"
+    )
+}
+
+/// Nothing to do.
+#[derive(Clone, Copy, Debug)]
+pub struct Nothing;
+
+impl Work for Nothing {
+    fn prepare(&mut self) -> Option<usize> {
+        None
+    }
+
+    fn perform(&mut self) -> Result<u32, OperationError> {
+        Ok(0)
+    }
+}
+
+/// Writing into a ledger.
+#[derive(Debug)]
+pub struct LedgerRun<'j> {
+    job: &'j Job,
+    ledger: &'j LedgerJob,
+    folder: PathBuf,
+}
+
+impl<'j> LedgerRun<'j> {
+    /// Acknowledged numbers go to `folder`, which is there.
+    #[must_use]
+    pub fn new(job: &'j Job, ledger: &'j LedgerJob, folder: &Path) -> Self {
+        Self {
+            job,
+            ledger,
+            folder: folder.to_owned(),
+        }
+    }
+}
+
+impl<B: SqlBackend> Plan<B> for LedgerRun<'_> {
+    type Work<'c>
+        = Writer<B::Session<'c>>
+    where
+        Self: 'c,
+        B: 'c;
+
+    fn operations(&self) -> Vec<&'static str> {
+        vec!["write"]
+    }
+
+    fn work<'c>(
+        &'c self,
+        client: u32,
+        backend: &'c B,
+        connection: &'c mut B::Connection,
+    ) -> Result<Self::Work<'c>, Failure> {
+        let driver = u32::try_from(self.job.driver.number).unwrap_or(u32::MAX);
+        let path = self.folder.join(file_name(driver, client));
+        let acknowledged = File::create(&path)
+            .map_err(|error| Failure::new("io", format!("creating {}: {error}", path.display())))?;
+        let mut connection = backend.session(connection);
+        let insert = prepare(&mut connection)
+            .map_err(|error| Failure::while_attempting("preparing statements", &error))?;
+        Ok(Writer {
+            connection,
+            insert,
+            acknowledged,
+            path,
+            seed: self.job.seed,
+            driver,
+            client,
+            number: None,
+            payload: vec![0; self.ledger.payload_length],
+        })
+    }
+}
+
+fn prepare<C: Connection>(connection: &mut C) -> Result<C::Statement, OperationError> {
+    connection
+        .prepare("INSERT INTO ledger(run_seed, driver, client, number, payload) VALUES(?,?,?,?,?)")
+}
+
+const PREFIX: &str = "acknowledged-";
+
+fn file_name(driver: u32, client: u32) -> String {
+    format!("{PREFIX}{driver}-{client}.txt")
+}
+
+/// As the store keeps it, which knows signed numbers only.
+fn run_seed(seed: u64) -> i64 {
+    seed.cast_signed()
+}
+
+/// A row's payload follows from its name, so that an altered one is found out.
+fn fill_payload(payload: &mut [u8], seed: u64, driver: u32, client: u32, number: u64) {
+    let name = mix64(u64::from(driver) << 32 | u64::from(client)) ^ number;
+    fill_printable(payload, &mut Random::new(seed, mix64(name)));
+}
+
+/// One client that writes.
+#[derive(Debug)]
+pub struct Writer<C: Connection> {
+    connection: C,
+    insert: C::Statement,
+    acknowledged: File,
+    path: PathBuf,
+    seed: u64,
+    driver: u32,
+    client: u32,
+    /// Of the row that was written last.
+    number: Option<u64>,
+    payload: Vec<u8>,
+}
+
+impl<C: Connection> Work for Writer<C> {
+    fn prepare(&mut self) -> Option<usize> {
+        let number = self.number.map_or(0, |number| number + 1);
+        self.number = Some(number);
+        fill_payload(
+            &mut self.payload,
+            self.seed,
+            self.driver,
+            self.client,
+            number,
+        );
+        Some(0)
+    }
+
+    fn perform(&mut self) -> Result<u32, OperationError> {
+        let number = self.number.unwrap_or_default();
+        let payload = std::str::from_utf8(&self.payload)
+            .map_err(|error| OperationError::new(ErrorKind::Refused, error.to_string()))?;
+        let values = [
+            Value::Int(run_seed(self.seed)),
+            Value::Int(i64::from(self.driver)),
+            Value::Int(i64::from(self.client)),
+            Value::Int(number.cast_signed()),
+            Value::Text(payload),
+        ];
+        self.connection.execute(&mut self.insert, &values)?;
+        // A number that cannot be noted makes the audit worthless.
+        self.acknowledged
+            .write_all(format!("{number}\n").as_bytes())
+            .map_err(|error| {
+                let message = format!("noting a number in {}: {error}", self.path.display());
+                OperationError::new(ErrorKind::CannotOpen, message)
+            })?;
+        Ok(1)
+    }
+
+    fn reconnect(&mut self) -> Result<(), OperationError> {
+        self.connection.reconnect()?;
+        self.insert = prepare(&mut self.connection)?;
+        Ok(())
+    }
+}
+
+/// The audit of a ledger.
+#[derive(Debug)]
+pub struct LedgerCheck<'j> {
+    job: &'j Job,
+    ledger: &'j LedgerJob,
+}
+
+impl<'j> LedgerCheck<'j> {
+    /// Of the run with this job's seed.
+    #[must_use]
+    pub const fn new(job: &'j Job, ledger: &'j LedgerJob) -> Self {
+        Self { job, ledger }
+    }
+}
+
+impl<B: SqlBackend> Inspection<B> for LedgerCheck<'_> {
+    fn inspect(&self, backend: &B, connection: &mut B::Connection) -> Result<Findings, Failure> {
+        let mut audit = Audit::default();
+        for folder in &self.ledger.acknowledged {
+            audit.read_folder(folder)?;
+        }
+        let mut session = backend.session(connection);
+        self.read_rows(&mut session, &mut audit)
+            .map_err(|error| Failure::while_attempting("reading the ledger", &error))?;
+        Ok(Findings {
+            checks: Vec::new(),
+            ledger: Some(audit.count()),
+        })
+    }
+}
+
+impl LedgerCheck<'_> {
+    fn read_rows<C: Connection>(
+        &self,
+        connection: &mut C,
+        audit: &mut Audit,
+    ) -> Result<(), OperationError> {
+        let mut select = connection
+            .prepare("SELECT driver, client, number, payload FROM ledger WHERE run_seed = ?")?;
+        let mut expected = vec![0; self.ledger.payload_length];
+        let seed = self.job.seed;
+        connection.query(&mut select, &[Value::Int(run_seed(seed))], |row| {
+            let (driver, client, number) = (row.int()?, row.int()?, row.int()?);
+            match (
+                u32::try_from(driver),
+                u32::try_from(client),
+                u64::try_from(number),
+            ) {
+                (Ok(driver), Ok(client), Ok(number)) => {
+                    fill_payload(&mut expected, seed, driver, client, number);
+                    audit.found(driver, client, number, row.text()? == expected);
+                    Ok(())
+                }
+                _ => Err(OperationError::new(
+                    ErrorKind::WrongValue,
+                    format!("a row is called {driver}/{client}/{number}, which nobody ever wrote"),
+                )),
+            }
+        })?;
+        Ok(())
+    }
+}
+
+/// What is known of one row.
+#[derive(Clone, Copy, Debug, Default)]
+struct Known {
+    acknowledged: bool,
+    altered: bool,
+    /// How often it is in the store; more than this many are not told apart.
+    found: u8,
+}
+
+/// Every row that was acknowledged or found, by driver and client; its number is its place.
+#[derive(Debug, Default)]
+struct Audit(BTreeMap<(u32, u32), Vec<Known>>);
+
+/// A client's numbers follow one another; one far beyond all others is no number of its.
+const MOST_ROWS: u64 = 1 << 32;
+
+impl Audit {
+    fn read_folder(&mut self, folder: &Path) -> Result<(), Failure> {
+        let fail = |path: &Path, error: &dyn std::fmt::Display| {
+            Failure::new(
+                "io",
+                format!(
+                    "reading acknowledged numbers of {}: {error}",
+                    path.display()
+                ),
+            )
+        };
+        let mut files = 0;
+        for entry in fs::read_dir(folder).map_err(|error| fail(folder, &error))? {
+            let path = entry.map_err(|error| fail(folder, &error))?.path();
+            let Some(client) = path.file_name().and_then(|name| parse_name(name.to_str()?)) else {
+                continue;
+            };
+            let text = fs::read_to_string(&path).map_err(|error| fail(&path, &error))?;
+            self.read_numbers(client, &text)
+                .map_err(|error| fail(&path, &error))?;
+            files += 1;
+        }
+        if files == 0 {
+            return Err(fail(folder, &format!("there is no file {PREFIX}*.txt")));
+        }
+        Ok(())
+    }
+
+    fn read_numbers(&mut self, client: (u32, u32), text: &str) -> Result<(), String> {
+        // Every client is known, though it may have written nothing.
+        self.0.entry(client).or_default();
+        for line in text.split_inclusive('\n') {
+            // What the machine's death cut off was not noted.
+            let Some(number) = line.strip_suffix('\n') else {
+                continue;
+            };
+            let number: u64 = number
+                .parse()
+                .ok()
+                .filter(|number| *number < MOST_ROWS)
+                .ok_or_else(|| format!("{number:?} is not a number that dyno noted"))?;
+            self.row(client, number).acknowledged = true;
+        }
+        Ok(())
+    }
+
+    fn found(&mut self, driver: u32, client: u32, number: u64, as_written: bool) {
+        let known = self.row((driver, client), number.min(MOST_ROWS));
+        known.found = known.found.saturating_add(1);
+        known.altered |= !as_written;
+    }
+
+    #[allow(clippy::cast_possible_truncation)] // at most MOST_ROWS
+    fn row(&mut self, client: (u32, u32), number: u64) -> &mut Known {
+        let rows = self.0.entry(client).or_default();
+        let place = number as usize;
+        if rows.len() <= place {
+            rows.resize(place + 1, Known::default());
+        }
+        &mut rows[place]
+    }
+
+    fn count(&self) -> LedgerCount {
+        let mut count = LedgerCount::default();
+        for (&(driver, client), rows) in &self.0 {
+            for (number, known) in rows.iter().enumerate() {
+                let name = || format!("{driver}/{client}/{number}");
+                let present = known.found > 0;
+                count.acknowledged += u64::from(known.acknowledged);
+                count.present += u64::from(known.found);
+                count.duplicated += u64::from(known.found.saturating_sub(1));
+                count.lost += u64::from(known.acknowledged && !present);
+                count.phantom += u64::from(present && !known.acknowledged);
+                count.altered += u64::from(known.altered);
+                for (what, is_so) in [
+                    ("lost", known.acknowledged && !present),
+                    ("phantom", present && !known.acknowledged),
+                    ("duplicated", known.found > 1),
+                    ("altered", known.altered),
+                ] {
+                    if is_so {
+                        let examples = count.examples.entry(what).or_default();
+                        if examples.len() < 10 {
+                            examples.push(name());
+                        }
+                    }
+                }
+            }
+        }
+        count
+    }
+}
+
+/// The driver and client of a file of acknowledged numbers.
+fn parse_name(name: &str) -> Option<(u32, u32)> {
+    let (driver, client) = name
+        .strip_prefix(PREFIX)?
+        .strip_suffix(".txt")?
+        .split_once('-')?;
+    Some((driver.parse().ok()?, client.parse().ok()?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lost_phantom_duplicated_and_altered_rows_are_told_apart() {
+        let mut audit = Audit::default();
+        audit.read_numbers((0, 1), "0\n1\n3\n").unwrap();
+        audit.read_numbers((1, 0), "0\n").unwrap();
+        for (driver, client, number, as_written) in [
+            (0, 1, 0, true),
+            (0, 1, 2, true),
+            (0, 1, 3, true),
+            (0, 1, 3, true),
+            (1, 0, 0, false),
+        ] {
+            audit.found(driver, client, number, as_written);
+        }
+        let count = audit.count();
+        let figures = (count.acknowledged, count.present, count.lost, count.phantom);
+        assert_eq!(figures, (4, 5, 1, 1));
+        assert_eq!((count.duplicated, count.altered), (1, 1));
+        assert_eq!(count.examples["lost"], ["0/1/1"]);
+        assert_eq!(count.examples["phantom"], ["0/1/2"]);
+        assert_eq!(count.examples["duplicated"], ["0/1/3"]);
+        assert_eq!(count.examples["altered"], ["1/0/0"]);
+    }
+
+    #[test]
+    fn a_number_that_was_cut_off_was_not_noted_and_one_that_is_none_is_refused() {
+        let mut audit = Audit::default();
+        audit.read_numbers((0, 0), "0\n1\n23").unwrap();
+        assert_eq!(audit.count().acknowledged, 2);
+        assert!(audit.read_numbers((0, 0), "x\n").is_err());
+        assert!(audit.read_numbers((0, 0), "99999999999\n").is_err());
+    }
+
+    #[test]
+    fn file_names_are_read_as_they_are_written() {
+        assert_eq!(parse_name(&file_name(3, 17)), Some((3, 17)));
+        assert_eq!(parse_name("acknowledged-3.txt"), None);
+        assert_eq!(parse_name("result.json"), None);
+    }
+
+    #[test]
+    fn payloads_differ_by_driver_client_and_number() {
+        let payload = |driver, client, number| {
+            let mut bytes = vec![0; 20];
+            fill_payload(&mut bytes, 1, driver, client, number);
+            bytes
+        };
+        let all = [
+            payload(0, 0, 0),
+            payload(0, 0, 1),
+            payload(0, 1, 0),
+            payload(1, 0, 0),
+        ];
+        for (place, one) in all.iter().enumerate() {
+            assert!(all[..place].iter().all(|other| other != one));
+        }
+    }
+}

@@ -1,0 +1,228 @@
+//! TPC-C as work of the driver; what it asks is in its own crate.
+
+use std::time::Duration;
+
+use dyno_sql::Connection;
+use dyno_tpcc::{Config, Extent, Kind, Loader, Mix, SqlStore, Terminal};
+
+use super::{Check, Findings, Inspection, Plan, Work};
+use crate::backend::{SqlBackend, Status};
+use crate::failure::{Failure, OperationError};
+use crate::job::{Job, TpccJob};
+
+/// The kinds that a mix asks for.
+fn kinds(mix: Mix) -> &'static [Kind] {
+    match mix {
+        Mix::Standard => &Kind::ALL,
+        Mix::LookingGlass => &[Kind::NewOrder, Kind::Payment],
+    }
+}
+
+/// Loading all tables.
+#[derive(Debug)]
+pub struct TpccLoad {
+    loader: Loader,
+}
+
+impl TpccLoad {
+    /// Nothing is loaded yet.
+    #[must_use]
+    pub fn new(job: &TpccJob) -> Self {
+        Self {
+            loader: Loader::new(&job.config),
+        }
+    }
+}
+
+impl<B: SqlBackend> Plan<B> for TpccLoad {
+    type Work<'c>
+        = Loading<'c, B::Session<'c>>
+    where
+        B: 'c;
+
+    fn operations(&self) -> Vec<&'static str> {
+        vec!["insert"]
+    }
+
+    fn set_up(&self, backend: &B, connection: &mut B::Connection) -> Result<(), Failure> {
+        dyno_tpcc::create_tables(&mut backend.session(connection))
+            .map_err(|error| Failure::while_attempting("creating TPC-C's tables", &error))
+    }
+
+    fn work<'c>(
+        &'c self,
+        _: u32,
+        backend: &'c B,
+        connection: &'c mut B::Connection,
+    ) -> Result<Self::Work<'c>, Failure> {
+        Ok(Loading {
+            loader: &self.loader,
+            connection: backend.session(connection),
+            done: false,
+        })
+    }
+
+    fn complete(&self, backend: &B, connection: &mut B::Connection) -> Result<(), Failure> {
+        dyno_tpcc::create_indexes(&mut backend.session(connection))
+            .map_err(|error| Failure::while_attempting("creating TPC-C's indexes", &error))
+    }
+}
+
+/// One client's part of loading.
+#[derive(Debug)]
+pub struct Loading<'c, C> {
+    loader: &'c Loader,
+    connection: C,
+    done: bool,
+}
+
+impl<C: Connection> Work for Loading<'_, C> {
+    fn prepare(&mut self) -> Option<usize> {
+        (!self.done).then_some(0)
+    }
+
+    fn perform(&mut self) -> Result<u32, OperationError> {
+        let rows = self.loader.load_next(&mut self.connection)?;
+        self.done = rows.is_none();
+        Ok(u32::try_from(rows.unwrap_or(0)).unwrap_or(u32::MAX))
+    }
+}
+
+/// The transactions of a mix.
+#[derive(Debug)]
+pub struct TpccRun<'j> {
+    job: &'j Job,
+    tpcc: &'j TpccJob,
+}
+
+impl<'j> TpccRun<'j> {
+    /// On the tables as the load phase leaves them.
+    #[must_use]
+    pub const fn new(job: &'j Job, tpcc: &'j TpccJob) -> Self {
+        Self { job, tpcc }
+    }
+}
+
+impl<B: SqlBackend> Plan<B> for TpccRun<'_> {
+    type Work<'c>
+        = Typist<B::Session<'c>>
+    where
+        Self: 'c,
+        B: 'c;
+
+    fn operations(&self) -> Vec<&'static str> {
+        kinds(self.tpcc.config.mix)
+            .iter()
+            .map(|kind| kind.name())
+            .collect()
+    }
+
+    fn work<'c>(
+        &'c self,
+        client: u32,
+        backend: &'c B,
+        connection: &'c mut B::Connection,
+    ) -> Result<Self::Work<'c>, Failure> {
+        let store = SqlStore::prepare(backend.session(connection)).map_err(|error| {
+            let attempted = "preparing TPC-C's statements (phase load makes its tables)";
+            Failure::while_attempting(attempted, &error)
+        })?;
+        let driver = self.job.driver;
+        let terminal = u64::from(client) * driver.of + driver.number;
+        Ok(Typist::new(self.tpcc, terminal, store))
+    }
+}
+
+/// Somebody at a terminal.
+pub struct Typist<C: Connection> {
+    terminal: Terminal<SqlStore<C>>,
+    kinds: &'static [Kind],
+    keys: bool,
+    thinks: bool,
+    /// What is left to think of the last answer.
+    thinking: Duration,
+    drawn: bool,
+}
+
+impl<C: Connection> Typist<C> {
+    fn new(job: &TpccJob, number: u64, store: SqlStore<C>) -> Self {
+        let config: &Config = &job.config;
+        Self {
+            terminal: Terminal::new(config, number, store),
+            kinds: kinds(config.mix),
+            keys: job.keying_time,
+            thinks: job.think_time,
+            thinking: Duration::ZERO,
+            drawn: false,
+        }
+    }
+}
+
+impl<C: Connection> Work for Typist<C> {
+    fn prepare(&mut self) -> Option<usize> {
+        if self.thinks && self.drawn {
+            self.thinking = self.terminal.think_time();
+        }
+        self.drawn = true;
+        let kind = self.terminal.prepare();
+        self.kinds.iter().position(|known| *known == kind)
+    }
+
+    fn pause(&mut self) -> Duration {
+        let keying = if self.keys {
+            self.terminal.keying_time()
+        } else {
+            Duration::ZERO
+        };
+        self.thinking + keying
+    }
+
+    fn perform(&mut self) -> Result<u32, OperationError> {
+        self.terminal.perform().map(|_| 1)
+    }
+
+    fn reconnect(&mut self) -> Result<(), OperationError> {
+        self.terminal.store().reconnect()
+    }
+
+    fn counters(&self) -> Status {
+        let tally = self.terminal.tally();
+        Status::from([
+            ("tpcc_rollbacks", tally.rolled_back as f64),
+            ("tpcc_skipped_districts", tally.skipped_districts as f64),
+        ])
+    }
+}
+
+/// The specification's consistency conditions.
+#[derive(Debug)]
+pub struct TpccCheck<'j> {
+    tpcc: &'j TpccJob,
+}
+
+impl<'j> TpccCheck<'j> {
+    /// Of the tables of this job.
+    #[must_use]
+    pub const fn new(tpcc: &'j TpccJob) -> Self {
+        Self { tpcc }
+    }
+}
+
+impl<B: SqlBackend> Inspection<B> for TpccCheck<'_> {
+    fn inspect(&self, backend: &B, connection: &mut B::Connection) -> Result<Findings, Failure> {
+        let mut session = backend.session(connection);
+        let checks = dyno_tpcc::check(&mut session, &self.tpcc.config, Extent::Demanded)
+            .map_err(|error| Failure::while_attempting("verifying TPC-C's conditions", &error))?;
+        Ok(Findings {
+            checks: checks
+                .into_iter()
+                .map(|check| Check {
+                    name: check.name,
+                    holds: check.holds,
+                    detail: check.detail,
+                })
+                .collect(),
+            ledger: None,
+        })
+    }
+}
