@@ -26,6 +26,11 @@ ROOMS = Rooms.open()
 SMALL: dict[str, dict[str, Any]] = {
     "ycsb": {"mix": "a", "records": 200, "operations": 300},
     "null": {"operations": 100},
+    "tpcc": {"warehouses": 1, "items": 200, "customers_per_district": 30, "operations": 60},
+    "ledger": {"operations": 100},
+    "sysbench": {"test": "oltp_read_write", "table_size": 100, "events": 30},
+    "go-ycsb": {"mix": "a", "records": 200, "operations": 300},
+    "ycsb-java": {"mix": "a", "records": 200, "operations": 300},
 }
 # Of servers, what makes copies of their data small and quick; each is tried in one way of reaching it here.
 LEAST: dict[str, dict[str, Any]] = {
