@@ -76,7 +76,7 @@ def _unlike_loops(table: Table, response: str, pair: Pair) -> str:
     if not base.startswith("latency_") or len(loops[0] | loops[1]) < 2:
         return ""
     names = [" and ".join(sorted(found)) or "unknown" for found in loops]
-    return f"{pair.level_a} was driven in a {names[0]} loop and {pair.level_b} in a {names[1]} one"
+    return f"{pair.level_a} was driven with its loop {names[0]} and {pair.level_b} with its loop {names[1]}"
 
 
 def verdict_of(ratio: stats.Ratio | None) -> Verdict:
