@@ -1,8 +1,8 @@
 //! YCSB's core workloads: a mix of operations on rows chosen by a law.
 
 use dyno_load::{
-    Driver, InsertSlot, KEY_LENGTH, KeySpace, KeyText, Operation, Request, Stream, Workload,
-    fill_printable, write_key,
+    Driver, InsertSlot, KEY_LENGTH, KeySpace, KeyText, Operation, Random, Request, Stream,
+    Workload, certify, fill_printable, write_key,
 };
 
 use super::load::text;
@@ -58,8 +58,12 @@ impl YcsbRun {
                 operations: job.operations,
                 seed: job.seed,
             },
-            space: KeySpace::new(ycsb.records, job.clients as usize, Driver::ALONE),
-            job: ycsb.clone(),
+            driver: job.driver,
+            space: KeySpace::new(ycsb.records, job.clients as usize, job.driver),
+            shape: Shape {
+                job: ycsb.clone(),
+                seed: job.seed,
+            },
         }
     }
 }
