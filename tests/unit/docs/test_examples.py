@@ -15,7 +15,7 @@ from dyno.systems.base import System
 from dyno.workloads.base import Workload
 
 ROOT = Path(__file__).parents[3]
-YAML = re.compile(r"```yaml\n((?:#.*\n)*study: .*?)```", re.DOTALL)
+YAML = re.compile(r"```yaml\n((?:#[^\n]*\n)*study: .*?)```", re.DOTALL)
 EXAMPLE = re.compile(r"<!-- example: (\w+)/(\w+)\.py -->\n```python\n(.*?)```", re.DOTALL)
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 
