@@ -62,6 +62,16 @@ def drive_together(runner: Runner, jobs: Sequence[dict[str, Any]], *, max_errors
     return measured
 
 
+def load(runner: Runner, job: dict[str, Any]) -> None:
+    """Run a job of phase load, of which nothing may fail. Raises RunError."""
+    (result,) = carry_out(runner, [job])
+    _refuse_failed(result)
+    if result["outcome"] != "ok":
+        raise RunError("the load was cut short")
+    if failed := sum(count for kinds in _errors(result).values() for count in kinds.values()):
+        raise RunError(f"{failed} operations of the load failed ({_told(result)})")
+
+
 def carry_out(runner: Runner, jobs: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     """Run drivers to their ends and read what each left. Raises RunError where one left no result."""
     runner.folder.mkdir(parents=True, exist_ok=True)
@@ -92,8 +102,9 @@ def check(runner: Runner, job: dict[str, Any]) -> tuple[Checked, dict[str, Any]]
     if broken:
         more = f" (and {len(broken) - 1} more)" if len(broken) > 1 else ""
         return Checked(wrong=f"{broken[0]['name']} does not hold: {broken[0]['detail']}{more}"), result
-    _refuse_failed(result)
-    if result["outcome"] != "ok":
+    if result["ledger"] is None:  # else it was counted, and what was found says more than that it failed
+        _refuse_failed(result)
+    if result["outcome"] == "partial":
         raise RunError("the check of the store was cut short")
     return Checked(status={"checks": float(len(result["checks"]))}), result
 
@@ -212,9 +223,12 @@ def _errors(result: dict[str, Any]) -> dict[str, dict[str, int]]:
 
 
 def _refuse_errors(result: dict[str, Any], max_errors: float) -> None:
-    failed = {f"{name} {kind}": count for name, kinds in _errors(result).items() for kind, count in kinds.items()}
-    total = sum(failed.values())
+    total = sum(count for kinds in _errors(result).values() for count in kinds.values())
     asked = total + result["total"]["count"] + result["warmup"]["operations"]
     if total > max_errors * asked:
-        kinds = ", ".join(f"{kind}: {count}" for kind, count in sorted(failed.items()))
-        raise InvalidRun(f"{total} of {asked} operations failed ({kinds}); allowed is {max_errors:.3%}")
+        raise InvalidRun(f"{total} of {asked} operations failed ({_told(result)}); allowed is {max_errors:.3%}")
+
+
+def _told(result: dict[str, Any]) -> str:
+    failed = {f"{name} {kind}": count for name, kinds in _errors(result).items() for kind, count in kinds.items()}
+    return ", ".join(f"{kind}: {count}" for kind, count in sorted(failed.items()))

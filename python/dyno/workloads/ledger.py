@@ -49,6 +49,11 @@ class LedgerWorkload(Workload[LedgerOptions]):
         """Known where a duration ends it."""
         return self.options.seconds()
 
+    def load(self, runner: Runner, endpoint: Endpoint, seed: int) -> None:
+        """Make its table, which every run then finds empty."""
+        target = with_limits(endpoint, self.options.limits)
+        core.load(runner, core.job(target, self._workload(), phase="load", clients=1, seed=seed))
+
     def drive(self, runner: Runner, endpoint: Endpoint, seed: int) -> Measured:
         """Write."""
         measured = drive(runner, endpoint, self._workload(), self.options, seed)
