@@ -164,6 +164,7 @@ class ServerSystem(System[O]):
         """Start the process; whether it came up is for `ready` to see."""
         if not self.place.data.is_dir():
             raise RunError("there are no data to start on")
+        self._asked = None
         folder = self._new_folder()
         port = free_port() if self.options.connect == "tcp" else None
         self._process = self.place.host.start_server(
@@ -226,7 +227,8 @@ class ServerSystem(System[O]):
             raise RunError(f"{self.program} had ended by itself with status {early}: {process.complaint(_LAST_LINES)}")
         if status == -signal.SIGKILL and time.monotonic() - begun >= limit:
             raise RunError(f"{self.program} did not end within {limit:g} s and was killed")
-        if status != 0:
+        # Told before it could listen to it, it ends by the signal itself; nothing was done to its data then.
+        if status != 0 and not (status == -self.farewell and self._asked is None):
             raise RunError(f"{self.program} ended with status {status}: {process.complaint(_LAST_LINES)}")
 
     def _end(self, process: Process, limit: float) -> int:
