@@ -170,6 +170,28 @@ def test_every_core_workload_does_the_operations_that_were_asked(mix: str, place
     assert {name.partition(".")[0] for name in measured.responses if name.endswith(".throughput")} <= asked.keys()
 
 
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"key_chooser": "clustered-zipfian", "theta": 0.7},
+        {"key_chooser": "ycsb-zipfian"},
+        {"key_chooser": "hotspot", "hotspot_keys": "10%", "hotspot_operations": "90%"},
+        {"key_chooser": "exponential", "exponential_percentile": "90%", "exponential_keys": "50%"},
+        {"key_chooser": "sequential", "data_integrity": True},
+        {"think_time": "1 ms"},
+        {"rate": 2000.0, "arrivals": "poisson", "min_rate_reached": "1%"},
+    ],
+    ids=lambda options: "-".join(map(str, options.values())),
+)
+def test_the_driver_takes_each_option(options: dict[str, Any], place: Place, runners: Runners) -> None:
+    measured = carry_out(make("ycsb", operations=200, threads=2, **options), "sqlite", place, runners)
+    assert measured.complete
+    assert measured.loop == ("open" if "rate" in options else "closed")
+    assert measured.rate_per_s == options.get("rate")
+    assert measured.job["workload"]["key_chooser"] == options.get("key_chooser", "zipfian")
+    jsonschema.validate(measured.job, json.loads((SCHEMA / "job.schema.json").read_text()))
+
+
 def test_the_warm_up_is_not_in_the_figures(place: Place, runners: Runners) -> None:
     measured = carry_out(make("ycsb", operations=100, warmup_operations=300), "sqlite", place, runners)
     assert measured.intervals is not None
