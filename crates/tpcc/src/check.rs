@@ -163,7 +163,7 @@ impl Condition {
         findings: &Findings,
         short: Option<(i64, i64, i64)>,
     ) -> Check {
-        let mut detail = format!("{}, in {} warehouses", self.text, config.warehouses);
+        let mut detail = format!("{}, in warehouses 1 to {}", self.text, config.warehouses);
         if findings.wrong > 0 {
             let _ = write!(detail, "; differs in {}", findings.first);
         }
@@ -206,12 +206,22 @@ fn conditions(dialect: Dialect, config: &Config) -> [Condition; 12] {
     let lines = "FROM order_line WHERE ol_w_id = d_w_id AND ol_d_id = d_id";
     let lines_of_order =
         "FROM order_line WHERE ol_w_id = o_w_id AND ol_d_id = o_d_id AND ol_o_id = o_id";
-    let delivered = format!(
-        "SELECT o_w_id, o_d_id, o_c_id, {} AS delivered FROM orders JOIN order_line \
-         ON ol_w_id = o_w_id AND ol_d_id = o_d_id AND ol_o_id = o_id AND ol_delivery_d IS NOT NULL",
-        sum("ol_amount")
-    );
-    let by_customer = "GROUP BY o_w_id, o_d_id, o_c_id";
+    // Not joins of sums by customer, which a planner that does not know how many there are compares each with
+    // each: everything that concerns a customer, one below the other, is summed at once.
+    let delivered = |also: &str| {
+        format!(
+            "SELECT o_w_id, o_d_id, o_c_id, 0, ol_amount FROM orders JOIN order_line \
+             ON ol_w_id = o_w_id AND ol_d_id = o_d_id AND ol_o_id = o_id \
+             WHERE ol_delivery_d IS NOT NULL{also}"
+        )
+    };
+    let by_customer = |keys: &str, rows: &str| {
+        let (own, flow) = (sum("own"), sum("flow"));
+        format!(
+            "SELECT {keys}, {own}, {flow} FROM ({rows}) AS amounts GROUP BY w_id, d_id, c_id \
+             HAVING SUM(own) <> SUM(flow) ORDER BY w_id, d_id, c_id LIMIT 1"
+        )
+    };
     let district = &["district"][..];
     let order = &["district", "order"][..];
     let a_district = |number, text: &str, values, optional, query| Condition {
@@ -351,16 +361,14 @@ fn conditions(dialect: Dialect, config: &Config) -> [Condition; 12] {
             10,
             "C_BALANCE = sum(OL_AMOUNT delivered) - sum(H_AMOUNT), in cents",
             &["warehouse", "district", "customer"],
-            format!(
-                "SELECT c_w_id, c_d_id, c_id, c_balance, COALESCE(delivered, 0) - COALESCE(paid, 0) \
-                 FROM customer LEFT JOIN (SELECT h_c_w_id, h_c_d_id, h_c_id, {} AS paid FROM history \
-                 GROUP BY h_c_w_id, h_c_d_id, h_c_id) AS payments \
-                 ON h_c_w_id = c_w_id AND h_c_d_id = c_d_id AND h_c_id = c_id \
-                 LEFT JOIN ({delivered} {by_customer}) AS deliveries \
-                 ON o_w_id = c_w_id AND o_d_id = c_d_id AND o_c_id = c_id \
-                 WHERE c_balance <> COALESCE(delivered, 0) - COALESCE(paid, 0) \
-                 ORDER BY c_w_id, c_d_id, c_id LIMIT 1",
-                sum("h_amount")
+            by_customer(
+                "w_id, d_id, c_id",
+                &format!(
+                    "SELECT c_w_id AS w_id, c_d_id AS d_id, c_id, c_balance AS own, 0 AS flow \
+                     FROM customer UNION ALL SELECT h_c_w_id, h_c_d_id, h_c_id, 0, -h_amount \
+                     FROM history UNION ALL {}",
+                    delivered("")
+                ),
             ),
         )),
         Condition {
@@ -380,12 +388,13 @@ fn conditions(dialect: Dialect, config: &Config) -> [Condition; 12] {
             12,
             "C_BALANCE + C_YTD_PAYMENT = sum(OL_AMOUNT delivered), in cents",
             &["district", "customer"],
-            format!(
-                "SELECT c_d_id, c_id, c_balance + c_ytd_payment, COALESCE(delivered, 0) \
-                 FROM customer LEFT JOIN ({delivered} WHERE o_w_id = ? {by_customer}) AS deliveries \
-                 ON o_w_id = c_w_id AND o_d_id = c_d_id AND o_c_id = c_id WHERE c_w_id = ? \
-                 AND c_balance + c_ytd_payment <> COALESCE(delivered, 0) \
-                 ORDER BY c_d_id, c_id LIMIT 1"
+            by_customer(
+                "d_id, c_id",
+                &format!(
+                    "SELECT c_w_id AS w_id, c_d_id AS d_id, c_id, c_balance + c_ytd_payment AS own, \
+                     0 AS flow FROM customer WHERE c_w_id = ? UNION ALL {}",
+                    delivered(" AND o_w_id = ?")
+                ),
             ),
         ),
     ]

@@ -58,8 +58,8 @@ pub enum Mix {
     #[default]
     Standard,
     /// New-Order and Payment alone, each half: ten items of the home warehouse and no rollback, customers
-    /// of the home district, by their numbers; after Harizopoulos et al. 2008, "OLTP through the looking glass, and what we
-    /// found there".
+    /// of the home district by their numbers; after Harizopoulos et al. 2008, "OLTP through the looking
+    /// glass, and what we found there".
     LookingGlass,
 }
 

@@ -5,6 +5,7 @@
 
 pub mod broken;
 pub mod effects;
+pub mod isolation;
 
 use std::fmt::Write as _;
 
@@ -32,6 +33,7 @@ macro_rules! suite {
             common: transactions_of_one_client_keep_the_store_consistent,
             common: transactions_of_several_clients_keep_the_store_consistent,
             common: the_looking_glass_mix_succeeds_and_keeps_the_store_consistent,
+            common: deliveries_at_the_same_time_never_deliver_an_order_twice,
             common: a_store_works_on_after_its_connection_was_made_anew,
             broken: each_condition_sees_the_update_that_was_left_out,
             effects: a_new_order_takes_its_goods_and_costs_its_price,
@@ -43,6 +45,10 @@ macro_rules! suite {
             effects: a_delivery_skips_empty_districts,
             effects: the_order_status_is_that_of_the_last_order,
             effects: the_stock_level_counts_different_items_of_the_last_twenty_orders,
+            isolation: an_order_status_sees_nothing_of_an_order_that_is_not_committed,
+            isolation: an_order_status_sees_the_same_order_twice,
+            isolation: orders_of_a_district_wait_for_each_other,
+            isolation: a_payment_and_a_delivery_for_one_customer_both_count,
         }
     };
     ($stand:expr, $($module:ident: $name:ident,)*) => {
@@ -319,6 +325,41 @@ pub fn the_looking_glass_mix_succeeds_and_keeps_the_store_consistent<S: Stand>(s
         ..small()
     };
     assert!(work_and_check(stand, &config, 4, 100) < 20);
+}
+
+pub fn deliveries_at_the_same_time_never_deliver_an_order_twice<S: Stand>(stand: &S) {
+    let config = Config {
+        warehouses: 1,
+        ..small()
+    };
+    load(stand, &config, 1);
+    let deliver = |client| {
+        let mut terminal = terminal(stand, &config, client);
+        let mut delivered = 0;
+        for _ in 0..10 {
+            terminal.prepare_kind(Kind::Delivery);
+            match terminal.perform() {
+                Ok(Outcome::Delivery { delivered: now }) => delivered += now,
+                Err(error) => assert_eq!(error.kind, ErrorKind::Conflict, "{error}"),
+                other => panic!("{other:?}"),
+            }
+        }
+        delivered
+    };
+    let delivered: usize = std::thread::scope(|scope| {
+        let clients: Vec<_> = (0..4)
+            .map(|client| scope.spawn(move || deliver(client)))
+            .collect();
+        clients
+            .into_iter()
+            .map(|client| client.join().unwrap())
+            .sum()
+    });
+    let mut connection = stand.connect();
+    let waiting = usize::try_from(count(&mut connection, Table::NewOrder)).unwrap();
+    assert_eq!(delivered + waiting, 90);
+    assert!(delivered > 0);
+    assert_consistent(&mut connection, &config, Extent::All);
 }
 
 pub fn a_store_works_on_after_its_connection_was_made_anew<S: Stand>(stand: &S) {
