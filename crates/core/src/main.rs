@@ -5,6 +5,7 @@
 //! short, and its partial result is written.
 
 mod drive;
+mod merge;
 mod versions;
 mod watch;
 
@@ -25,6 +26,8 @@ struct Arguments {
 enum Command {
     /// Bring a workload to a data store and measure it
     Drive(drive::Arguments),
+    /// Make one result of several drivers' results
+    Merge(merge::Arguments),
     /// Sample the machine and processes until told to stop
     Watch(watch::Arguments),
     /// Show the versions of the program and of what is built into it
@@ -39,6 +42,7 @@ fn main() -> ExitCode {
     allow_many_files();
     let ended = match Arguments::parse().command {
         Command::Drive(arguments) => drive::run(&arguments),
+        Command::Merge(arguments) => merge::run(&arguments),
         Command::Watch(arguments) => watch::run(&arguments),
         Command::Version { json } => {
             versions::show(json);

@@ -430,7 +430,14 @@ impl<'a> Collector<'a> {
             part: Part::begin(true, Instant::now()),
             run,
             options,
-            output: Output::create(options.out, run.operations.clone(), now_ns())?,
+            output: Output::create(
+                options.out,
+                run.operations
+                    .iter()
+                    .map(|name| (*name).to_owned())
+                    .collect(),
+                now_ns(),
+            )?,
             times: Times::default(),
             warmup: Warmup::default(),
             ends: Ends::default(),

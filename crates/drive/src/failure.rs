@@ -56,6 +56,11 @@ impl ErrorCounts {
         self.0[kind as usize] += 1;
     }
 
+    /// Counts so many more.
+    pub fn count_many(&mut self, kind: ErrorKind, count: u64) {
+        self.0[kind as usize] += count;
+    }
+
     /// Adds those of `other`.
     pub fn add(&mut self, other: &Self) {
         for (mine, theirs) in self.0.iter_mut().zip(other.0) {

@@ -8,16 +8,21 @@ use std::time::Duration;
 use hdrhistogram::Histogram;
 use hdrhistogram::serialization::V2DeflateSerializer;
 use hdrhistogram::serialization::interval_log::{IntervalLogWriterBuilder, Tag};
+use serde::Serialize;
 
 use crate::client::FailedOperation;
 use crate::clock::{nanoseconds, now_ns};
 use crate::record::Recording;
-use crate::result::{DriveResult, FailedLine, IntervalLine};
+use crate::result::{FailedLine, IntervalLine};
 
 /// Failed operations that are written down one by one; all are counted.
 const MOST_FAILED: u64 = 10_000;
 
-const RESULT: &str = "result.json";
+/// The files of a result folder.
+pub const INTERVALS: &str = "intervals.jsonl";
+pub const LATENCIES: &str = "latency.hlog";
+pub const ERRORS: &str = "errors.jsonl";
+pub const RESULT: &str = "result.json";
 
 /// The result folder, in which `result.json` appears last and at once: where it is, the rest is
 /// complete.
@@ -28,7 +33,7 @@ pub struct Output {
     failed_count: u64,
     latencies: BufWriter<File>,
     serializer: V2DeflateSerializer,
-    operations: Vec<&'static str>,
+    operations: Vec<String>,
     started_ns: u64,
 }
 
@@ -45,17 +50,13 @@ pub struct Span {
 
 impl Output {
     /// Begins a folder, which is created if need be; a result of an earlier run goes.
-    pub fn create(
-        folder: &Path,
-        operations: Vec<&'static str>,
-        started_ns: u64,
-    ) -> io::Result<Self> {
+    pub fn create(folder: &Path, operations: Vec<String>, started_ns: u64) -> io::Result<Self> {
         fs::create_dir_all(folder)?;
         match fs::remove_file(folder.join(RESULT)) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
             _ => {}
         }
-        let mut latencies = BufWriter::new(File::create(folder.join("latency.hlog"))?);
+        let mut latencies = BufWriter::new(File::create(folder.join(LATENCIES))?);
         let started_s = Duration::from_nanos(started_ns).as_secs_f64();
         writeln!(latencies, "#[Histogram log format version 1.3]")?;
         writeln!(
@@ -71,8 +72,8 @@ impl Output {
             "\"StartTimestamp\",\"Interval_Length\",\"Interval_Max\",\"Interval_Compressed_Histogram\""
         )?;
         Ok(Self {
-            intervals: BufWriter::new(File::create(folder.join("intervals.jsonl"))?),
-            failed: BufWriter::new(File::create(folder.join("errors.jsonl"))?),
+            intervals: BufWriter::new(File::create(folder.join(INTERVALS))?),
+            failed: BufWriter::new(File::create(folder.join(ERRORS))?),
             failed_count: 0,
             latencies,
             serializer: V2DeflateSerializer::new(),
@@ -130,7 +131,7 @@ impl Output {
         let line = FailedLine {
             at_ns: now_ns().saturating_sub(nanoseconds(failed.at.elapsed())),
             client: failed.client,
-            operation: self.operations[failed.index],
+            operation: &self.operations[failed.index],
             kind: failed.error.kind.name(),
             took_us: failed.took.as_secs_f64() * 1e6,
             message: &failed.error.message,
@@ -139,8 +140,13 @@ impl Output {
         self.failed.write_all(b"\n")
     }
 
+    /// Adds lines of failed operations that another driver wrote.
+    pub fn append_failed(&mut self, lines: &[u8]) -> io::Result<()> {
+        self.failed.write_all(lines)
+    }
+
     /// Completes the folder.
-    pub fn finish(mut self, result: &DriveResult) -> io::Result<()> {
+    pub fn finish(mut self, result: &impl Serialize) -> io::Result<()> {
         self.intervals.flush()?;
         self.intervals.get_ref().sync_all()?;
         self.failed.flush()?;

@@ -7,5 +7,6 @@ mod drive;
 mod drive_failures;
 mod drive_stops;
 mod golden;
+mod servers;
 mod support;
 mod watch;

@@ -1,0 +1,426 @@
+//! Several drivers' results as one.
+//!
+//! Counts and errors add up, and so do histograms, bucket by bucket: the quantiles are those that one
+//! driver would have shown that had done all of it. Intervals meet by their number, since the drivers
+//! began together and on the same grid.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD as BASE64;
+use hdrhistogram::Histogram;
+use hdrhistogram::serialization::Deserializer;
+use hdrhistogram::serialization::interval_log::{IntervalLogIterator, LogEntry};
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+
+use crate::clock::nanoseconds;
+use crate::failure::{ErrorCounts, ErrorKind};
+use crate::output::{ERRORS, INTERVALS, LATENCIES, Output, RESULT, Span};
+use crate::record::{Recording, add};
+use crate::result::{Figures, OpenLoop};
+
+/// Drivers that began further apart than this, as a share of an interval, did not measure together.
+const TOGETHER: f64 = 0.5;
+
+/// Why results cannot be merged: in one line, with the folder.
+#[derive(Debug)]
+pub struct MergeError(String);
+
+impl std::fmt::Display for MergeError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for MergeError {}
+
+/// What a driver left in its folder.
+struct Part {
+    folder: PathBuf,
+    result: Value,
+    intervals: Vec<Interval>,
+    /// By tag and begin, in ns since the epoch.
+    histograms: BTreeMap<(String, u64), Histogram<u64>>,
+}
+
+/// A line of `intervals.jsonl`, as far as histograms do not have it.
+#[derive(Deserialize)]
+struct Interval {
+    start_ns: u64,
+    end_ns: u64,
+    warmup: bool,
+    operation: String,
+    error_kinds: BTreeMap<String, u64>,
+}
+
+/// Merges the results in `folders` into the folder `out`; gives the outcome.
+pub fn merge(folders: &[PathBuf], out: &Path) -> Result<Value, MergeError> {
+    let parts: Vec<Part> = folders
+        .iter()
+        .map(|folder| Part::read(folder))
+        .collect::<Result<_, _>>()?;
+    let Some(first) = parts.first() else {
+        return Err(MergeError("no folder is given".to_owned()));
+    };
+    for other in &parts[1..] {
+        first.check_same_job(other)?;
+    }
+    let complete = parts.iter().all(|part| part.result["outcome"] == "ok");
+    if complete {
+        check_together(&parts)?;
+    }
+    let write = |error: io::Error| MergeError(format!("writing {}: {error}", out.display()));
+    let merged = Merged::new(&parts);
+    let operations = first.operations();
+    let started_ns = least(&parts, "started_ns");
+    let mut output = Output::create(out, operations.clone(), started_ns).map_err(write)?;
+    for (span, recording) in merged.intervals.values() {
+        output.interval(*span, recording).map_err(write)?;
+    }
+    for part in &parts {
+        let lines = fs::read(part.folder.join(ERRORS)).unwrap_or_default();
+        output.append_failed(&lines).map_err(write)?;
+    }
+    let result = merged.result(&parts, &operations);
+    output.finish(&result).map_err(write)?;
+    Ok(result)
+}
+
+impl Part {
+    fn read(folder: &Path) -> Result<Self, MergeError> {
+        let fail = |name: &str, error: &dyn std::fmt::Display| {
+            MergeError(format!("reading {}: {error}", folder.join(name).display()))
+        };
+        let text =
+            |name: &str| fs::read_to_string(folder.join(name)).map_err(|error| fail(name, &error));
+        let result: Value =
+            serde_json::from_str(&text(RESULT)?).map_err(|error| fail(RESULT, &error))?;
+        let intervals = text(INTERVALS)?
+            .lines()
+            .map(serde_json::from_str)
+            .collect::<Result<_, _>>()
+            .map_err(|error| fail(INTERVALS, &error))?;
+        let mut part = Self {
+            folder: folder.to_owned(),
+            result,
+            intervals,
+            histograms: BTreeMap::new(),
+        };
+        let log = fs::read(folder.join(LATENCIES)).map_err(|error| fail(LATENCIES, &error))?;
+        part.read_histograms(&log)
+            .map_err(|error| fail(LATENCIES, &error))?;
+        Ok(part)
+    }
+
+    fn read_histograms(&mut self, log: &[u8]) -> Result<(), String> {
+        let mut deserializer = Deserializer::new();
+        // The log's own times are in ms; the intervals' begins are exact.
+        let begins: BTreeSet<u64> = self.intervals.iter().map(|line| line.start_ns).collect();
+        let mut started_ns = 0;
+        for entry in IntervalLogIterator::new(log) {
+            let interval = match entry.map_err(|error| format!("{error:?}"))? {
+                LogEntry::Interval(interval) => interval,
+                LogEntry::StartTime(since_epoch) => {
+                    started_ns = nanoseconds(since_epoch);
+                    continue;
+                }
+                LogEntry::BaseTime(_) => continue,
+            };
+            let tag = interval.tag().map_or("", |tag| tag.as_str()).to_owned();
+            let about_ns = started_ns.saturating_add(nanoseconds(interval.start_timestamp()));
+            let begin_ns = nearest(&begins, about_ns)
+                .ok_or_else(|| format!("a histogram of {tag} belongs to no interval"))?;
+            let bytes = BASE64
+                .decode(interval.encoded_histogram())
+                .map_err(|error| error.to_string())?;
+            let histogram: Histogram<u64> = deserializer
+                .deserialize(&mut &bytes[..])
+                .map_err(|error| format!("{error:?}"))?;
+            self.histograms.insert((tag, begin_ns), histogram);
+        }
+        Ok(())
+    }
+
+    fn number(&self, key: &str) -> u64 {
+        self.result[key].as_u64().unwrap_or(0)
+    }
+
+    fn operations(&self) -> Vec<String> {
+        self.result["operations"]
+            .as_object()
+            .map(|operations| operations.keys().cloned().collect())
+            .unwrap_or_default()
+    }
+
+    fn check_same_job(&self, other: &Self) -> Result<(), MergeError> {
+        let backend = |part: &Self| part.result["backend"]["kind"].clone();
+        let differing = [
+            ("phase", self.result["phase"] != other.result["phase"]),
+            ("loop", self.result["loop"] != other.result["loop"]),
+            ("backend", backend(self) != backend(other)),
+            ("operations", self.operations() != other.operations()),
+            ("format", self.result["format"] != other.result["format"]),
+        ];
+        match differing.into_iter().find(|(_, differs)| *differs) {
+            None => Ok(()),
+            Some((what, _)) => Err(MergeError(format!(
+                "{} and {} differ in their {what}: they are not results of one job",
+                self.folder.display(),
+                other.folder.display()
+            ))),
+        }
+    }
+}
+
+/// Drivers must have begun to measure at the same time.
+fn check_together(parts: &[Part]) -> Result<(), MergeError> {
+    let interval_ns = parts
+        .iter()
+        .flat_map(|part| &part.intervals)
+        .map(|line| line.end_ns - line.start_ns)
+        .max()
+        .unwrap_or(0);
+    let begins: Vec<u64> = parts
+        .iter()
+        .map(|part| part.number("measured_from_ns"))
+        .collect();
+    let apart_ns = begins
+        .iter()
+        .max()
+        .zip(begins.iter().min())
+        .map_or(0, |(last, first)| last - first);
+    if apart_ns as f64 > TOGETHER * interval_ns as f64 {
+        return Err(MergeError(format!(
+            "the drivers began to measure {:.3} s apart: give them the same start_at_ns",
+            apart_ns as f64 / 1e9
+        )));
+    }
+    Ok(())
+}
+
+/// All parts' recordings.
+struct Merged {
+    /// By whether they belong to the measured part, and by number.
+    intervals: BTreeMap<(bool, u64), (Span, Recording)>,
+    total: Recording,
+}
+
+impl Merged {
+    fn new(parts: &[Part]) -> Self {
+        let open = parts.iter().any(|part| !part.result["open"].is_null());
+        let operations = parts.first().map(Part::operations).unwrap_or_default();
+        let interval_ns = parts
+            .iter()
+            .flat_map(|part| &part.intervals)
+            .map(|line| line.end_ns - line.start_ns)
+            .max()
+            .unwrap_or(1)
+            .max(1);
+        let mut intervals: BTreeMap<(bool, u64), (Span, Recording)> = BTreeMap::new();
+        for part in parts {
+            for line in &part.intervals {
+                let origin_ns = if line.warmup {
+                    part.number("started_ns")
+                } else {
+                    part.number("measured_from_ns")
+                };
+                let number = line.start_ns.saturating_sub(origin_ns) / interval_ns;
+                // The warm-up comes first.
+                let (span, recording) =
+                    intervals.entry((!line.warmup, number)).or_insert_with(|| {
+                        let span = Span {
+                            start_ns: line.start_ns,
+                            end_ns: line.end_ns,
+                            warmup: line.warmup,
+                        };
+                        (span, Recording::new(operations.len(), open))
+                    });
+                span.end_ns = span.end_ns.max(line.end_ns);
+                part.add_interval(line, &operations, recording);
+            }
+        }
+        let mut total = Recording::new(operations.len(), open);
+        for (span, recording) in intervals.values() {
+            if !span.warmup {
+                total.add(recording);
+            }
+        }
+        Self { intervals, total }
+    }
+
+    /// The result of all as one.
+    fn result(&self, parts: &[Part], operations: &[String]) -> Value {
+        let Some(first) = parts.first() else {
+            return Value::Null;
+        };
+        let mut result = first.result.clone();
+        let elapsed_s = parts
+            .iter()
+            .filter_map(|part| part.result["elapsed_s"].as_f64())
+            .fold(0.0, f64::max);
+        let figures = |path: &[&str], series| {
+            let mut figures = json!(Figures::new(series, elapsed_s, false));
+            figures["throughput_per_s"] = json!(sum_rates(parts, path) / elapsed_s.max(1e-9));
+            figures
+        };
+        for (name, series) in operations.iter().zip(&self.total.series) {
+            result["operations"][name] = figures(&["operations", name], series);
+        }
+        result["total"] = figures(&["total"], &self.total.total());
+        for key in ["clients", "drivers", "reconnects"] {
+            result[key] = json!(parts.iter().map(|part| part.number(key)).sum::<u64>());
+        }
+        for key in ["started_ns", "measured_from_ns"] {
+            result[key] = json!(least(parts, key));
+        }
+        let ended_ns = parts.iter().map(|part| part.number("ended_ns")).max();
+        result["ended_ns"] = json!(ended_ns);
+        result["elapsed_s"] = json!(elapsed_s);
+        for key in ["user_s", "system_s"] {
+            result["cpu"][key] = json!(sum(parts, &["cpu", key]));
+        }
+        result["warmup"] = json!({
+            "operations": parts
+                .iter()
+                .filter_map(|part| part.result["warmup"]["operations"].as_u64())
+                .sum::<u64>(),
+            "errors": sum_members(parts, &["warmup", "errors"]),
+            "elapsed_s": parts
+                .iter()
+                .filter_map(|part| part.result["warmup"]["elapsed_s"].as_f64())
+                .fold(0.0, f64::max),
+        });
+        result["backend"]["status"] = json!(sum_members(parts, &["backend", "status"]));
+        result["open"] = self.open_loop(parts);
+        // The worst is what all of it came to.
+        let rank = |part: &Part| match part.result["outcome"].as_str() {
+            Some("ok") => 0,
+            Some("partial") => 1,
+            _ => 2,
+        };
+        if let Some(worst) = parts.iter().rev().max_by_key(|part| rank(part)) {
+            for key in ["outcome", "ended_by", "error"] {
+                result[key] = worst.result[key].clone();
+            }
+        }
+        result
+    }
+
+    fn open_loop(&self, parts: &[Part]) -> Value {
+        let of = |key: &str| -> Vec<&Value> {
+            parts.iter().map(|part| &part.result["open"][key]).collect()
+        };
+        let Some(arrivals) = of("arrivals")
+            .first()
+            .and_then(|law| serde_json::from_value((*law).clone()).ok())
+        else {
+            return Value::Null;
+        };
+        let count = |key| of(key).into_iter().filter_map(Value::as_u64).sum::<u64>();
+        let rate_per_s = of("rate_per_s").into_iter().filter_map(Value::as_f64).sum();
+        json!(OpenLoop::new(
+            rate_per_s,
+            arrivals,
+            (count("due"), count("unsent")),
+            self.total.lag.as_ref(),
+        ))
+    }
+}
+
+impl Part {
+    fn add_interval(&self, line: &Interval, operations: &[String], recording: &mut Recording) {
+        let Some(index) = operations.iter().position(|name| *name == line.operation) else {
+            return;
+        };
+        let warmup = if line.warmup { ".warmup" } else { "" };
+        let logged = |name: &str, what: &str| {
+            self.histograms
+                .get(&(format!("{name}{what}{warmup}"), line.start_ns))
+        };
+        let series = &mut recording.series[index];
+        if let Some(latency) = logged(&line.operation, "") {
+            add(&mut series.latency, latency);
+        }
+        if let (Some(mine), Some(service)) =
+            (&mut series.service, logged(&line.operation, ".service"))
+        {
+            add(mine, service);
+        }
+        if let Some(failed) = logged(&line.operation, ".failed") {
+            add(&mut series.failed, failed);
+        }
+        series.errors.add(&errors(&line.error_kinds));
+        // One lag is logged for all operations of an interval.
+        if index == 0
+            && let (Some(mine), Some(lag)) = (&mut recording.lag, logged("schedule", ".lag"))
+        {
+            add(mine, lag);
+        }
+    }
+}
+
+fn errors(kinds: &BTreeMap<String, u64>) -> ErrorCounts {
+    let mut counts = ErrorCounts::default();
+    for kind in ErrorKind::ALL {
+        counts.count_many(kind, kinds.get(kind.name()).copied().unwrap_or(0));
+    }
+    counts
+}
+
+fn least(parts: &[Part], key: &str) -> u64 {
+    parts.iter().map(|part| part.number(key)).min().unwrap_or(0)
+}
+
+fn at<'p>(part: &'p Part, path: &[&str]) -> &'p Value {
+    path.iter().fold(&part.result, |value, key| &value[*key])
+}
+
+fn sum(parts: &[Part], path: &[&str]) -> f64 {
+    parts
+        .iter()
+        .filter_map(|part| at(part, path).as_f64())
+        .sum()
+}
+
+/// Operations that ended in time: a rate times its time.
+fn sum_rates(parts: &[Part], path: &[&str]) -> f64 {
+    parts
+        .iter()
+        .map(|part| {
+            let elapsed_s = part.result["elapsed_s"].as_f64().unwrap_or(0.0);
+            at(part, path)["throughput_per_s"].as_f64().unwrap_or(0.0) * elapsed_s
+        })
+        .sum()
+}
+
+/// Numbers by name, added up; whole numbers stay whole.
+fn sum_members(parts: &[Part], path: &[&str]) -> Map<String, Value> {
+    let mut sums: Map<String, Value> = Map::new();
+    for members in parts.iter().filter_map(|part| at(part, path).as_object()) {
+        for (name, value) in members {
+            let sum = sums.entry(name.clone()).or_insert(json!(0));
+            *sum = match (sum.as_u64(), value.as_u64()) {
+                (Some(a), Some(b)) => json!(a + b),
+                _ => json!(sum.as_f64().unwrap_or(0.0) + value.as_f64().unwrap_or(0.0)),
+            };
+        }
+    }
+    sums
+}
+
+/// The begin that is nearest to a time, but not further away than a log's rounding.
+fn nearest(begins: &BTreeSet<u64>, about_ns: u64) -> Option<u64> {
+    const ROUNDING_NS: u64 = 2_000_000;
+    let before = begins.range(..=about_ns).next_back();
+    let after = begins.range(about_ns..).next();
+    before
+        .into_iter()
+        .chain(after)
+        .copied()
+        .min_by_key(|begin| begin.abs_diff(about_ns))
+        .filter(|begin| begin.abs_diff(about_ns) <= ROUNDING_NS)
+}
