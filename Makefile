@@ -5,17 +5,23 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 PYTHON ?= python3
 
-.PHONY: help quickstart test setup format lint types test-rust test-python fuzz benchmarks lock clean
+.PHONY: help quickstart test setup servers tools format lint types test-rust test-python fuzz benchmarks lock clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-quickstart: setup ## set everything up and run the quickstart study (about two minutes after set-up)
+quickstart: $(STAMP) ## set everything up and run the quickstart study (about two minutes after set-up)
 	$(BIN)/dyno run studies/quickstart.yaml
 
 test: setup lint types test-rust test-python ## set everything up and pass all checks and tests
 
-setup: $(STAMP) ## a virtual environment with dyno, dyno-core and everything that tests need
+setup: $(STAMP) servers ## a virtual environment with dyno, dyno-core and everything that tests need
+
+servers: ## the servers of others that tests start, from Debian's packages where they are missing (as root)
+	@tests/install-servers
+
+tools: $(STAMP) ## the tools of others that tests start, built once into the user's cache
+	$(BIN)/dyno get go-ycsb
 
 # Whatever the installed package is made of; a change to any of it installs anew.
 SOURCES := $(shell find python crates -type f -not -name '*.pyc') Cargo.toml Cargo.lock pyproject.toml MANIFEST.in
@@ -46,7 +52,7 @@ types: setup ## types, strictly
 test-rust: ## tests of the Rust workspace
 	cargo test --locked --quiet
 
-test-python: setup ## tests of the Python package, on real systems
+test-python: setup tools ## tests of the Python package, on real systems
 	$(BIN)/pytest
 
 fuzz: setup ## 100,000 generated study files through `dyno check`

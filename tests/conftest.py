@@ -2,12 +2,40 @@
 
 from __future__ import annotations
 
+import os
+import shutil
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from dyno.hosts import LocalHost, UndoJournal
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_configure(config: pytest.Config) -> None:
+    """Where servers run as users of their own, they must be let into the tests' folders.
+
+    Not into pytest's usual one: it is shared by all sessions of a user, and each of them closes it anew.
+    """
+    if config.option.basetemp is None and os.geteuid() == 0:
+        config.option.basetemp = str(Path(tempfile.gettempdir()) / f"dyno-tests-{os.getpid()}")
+
+
+def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
+    """Keep the folders of a session only where there is something to look for in them."""
+    given = session.config.option.basetemp
+    if given is not None and Path(given).name == f"dyno-tests-{os.getpid()}" and exitstatus == 0:
+        shutil.rmtree(given, ignore_errors=True)
+
+
+@pytest.fixture
+def tmp_path(tmp_path: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Pytest's own, which other users may pass through."""
+    for folder in (tmp_path_factory.getbasetemp(), tmp_path):
+        folder.chmod(0o711)
+    return tmp_path
 
 
 @pytest.fixture(autouse=True)

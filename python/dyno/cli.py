@@ -18,7 +18,7 @@ from rich.text import Text
 from dyno import __version__
 from dyno.analysis import analyse, compare_folders
 from dyno.design import block_order, forecast
-from dyno.hosts import LocalHost, UndoJournal, undo
+from dyno.hosts import LocalHost, UndoJournal, tools, undo
 from dyno.hosts.doctor import examine
 from dyno.hosts.environment import capture, differences
 from dyno.hosts.local import core_binary
@@ -339,6 +339,23 @@ def doctor(results: Path) -> int:
         mark = "ok  " if each.holds else ("MISSING" if each.needed else "no  ")
         click.echo(f"{mark} {each.name}: {each.found}" + ("" if each.holds else f" - {each.remedy}"))
     return DONE if all(each.holds for each in checks if each.needed) else NOT_OK
+
+
+@main.command()
+@click.argument("tool", required=False)
+@_answers_for_errors
+def get(tool: str | None) -> int:
+    """Build a tool of others into your cache; without a name, list those that can be got."""
+    if tool is None:
+        for each in tools.TOOLS.values():
+            have = tools.installed(each.name)
+            state = f"{have} in {tools.tool_path(each.name)}" if have else "not there yet"
+            click.echo(f"{each.name} {each.version} - {each.what}; {state}")
+        return DONE
+    if tool not in tools.TOOLS:
+        raise UserError(f"get {tool}: unknown tool; there are {', '.join(tools.TOOLS)}")
+    click.echo(f"{tool} {tools.TOOLS[tool].version}: {tools.TOOLS[tool].get()}")
+    return DONE
 
 
 @main.command()

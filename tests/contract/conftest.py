@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from dyno.hosts import LocalHost
+from dyno.hosts import LocalHost, Process, files
 from dyno.hosts.local import core_binary
 from dyno.systems.base import Place
 
@@ -26,15 +26,33 @@ class PlainRunner:
         self.complaint = ""
         self.commands: list[tuple[str, ...]] = []
 
-    def execute(self, argv: Sequence[str]) -> int:
+    def execute(self, argv: Sequence[str], *, kept_as: str | None = None) -> int:
+        return self._wait([self._start(argv, kept_as or self.folder.name, lines=kept_as is None)])[0]
+
+    def execute_all(self, argvs: Sequence[Sequence[str]]) -> list[int]:
+        return self._wait([self._start(argv, f"{self.folder.name}-{n}", lines=True) for n, argv in enumerate(argvs)])
+
+    def _start(self, argv: Sequence[str], name: str, *, lines: bool) -> Process:
         self.commands.append(tuple(argv))
-        process = self._host.start(argv, log=self.logs / self.folder.name, lines=True)
+        return self._host.start(argv, log=self.logs / name, lines=lines)
+
+    def _wait(self, processes: list[Process]) -> list[int]:
         deadline = time.monotonic() + LIMIT_S
-        while (status := process.wait(0)) is None:
-            process.lines(0.1)
-            assert time.monotonic() < deadline, "the driver does not end"
-        self.complaint = process.complaint()
-        return status
+        statuses = [process.wait(max(deadline - time.monotonic(), 0)) for process in processes]
+        self.complaint = next(filter(None, (process.complaint() for process in processes)), "")
+        for process in processes:
+            process.stop()
+        assert None not in statuses, "the driver does not end"
+        return [status for status in statuses if status is not None]
+
+
+@pytest.fixture(autouse=True)
+def unsynced(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Copies are not written back: on a disk that discards, removing a server's thousand files then takes seconds.
+
+    That copies are synced is tested where copying is.
+    """
+    monkeypatch.setattr(files, "sync_file_system", lambda _folder: None)
 
 
 @pytest.fixture(scope="session")
@@ -54,8 +72,17 @@ def runners(host: LocalHost, core: str, workspace: Path) -> Callable[[], PlainRu
     return new
 
 
+@pytest.fixture(scope="session")
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What is costly to make and the same for every test, such as a server's empty store."""
+    folder = tmp_path_factory.mktemp("shared")
+    for each in (tmp_path_factory.getbasetemp(), folder):
+        each.chmod(0o711)
+    return folder
+
+
 @pytest.fixture
-def place(host: LocalHost, core: str, workspace: Path) -> Place:
+def place(host: LocalHost, core: str, workspace: Path, shared: Path) -> Place:
     # A name that would mean something in a URI, a pattern or a shell: users have such folders.
     (workspace / "100% a#b?").mkdir()
-    return Place(host=host, data=workspace / "100% a#b?" / "live", logs=workspace / "logs", core=core)
+    return Place(host=host, data=workspace / "100% a#b?" / "live", logs=workspace / "logs", core=core, shared=shared)

@@ -20,8 +20,17 @@ ARROWS: dict[str, dict[str, str]] = {
         "stats": "the rule that stops is the rule that reports",
     },
     "hosts": {"model": "raises its errors", "__init__": "dyno's own version is part of the environment"},
-    "systems": {"model": "endpoints, units, errors", "hosts": "a system's processes and files live on a host"},
-    "workloads": {"model": "endpoints, units, errors", "hosts": "a driver's files live on a host"},
+    "sql": {"model": "asks through an Endpoint, and its error fails a run"},
+    "systems": {
+        "model": "endpoints, units, errors",
+        "hosts": "a system's processes and files live on a host",
+        "sql": "asks a server whether it is up and what it runs with",
+    },
+    "workloads": {
+        "model": "endpoints, units, errors",
+        "hosts": "a driver's files live on a host",
+        "sql": "asks a server whether what a foreign driver says it stored is there",
+    },
     "observers": {"model": "errors and options", "hosts": "a sampler is a process on a host"},
     "store": {"model": "what it keeps are runs and studies"},
     "lab": {

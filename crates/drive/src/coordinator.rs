@@ -351,7 +351,6 @@ fn run_client<B: Backend, P: Plan<B>>(
     started: Instant,
     gate: &Gate,
 ) -> Result<Ending, Failure> {
-    let at_first = backend.counters(connection);
     let mut work = plan.work(client.number, backend, connection)?;
     let mut warm_ns = 0;
     if run.has_warmup() {
@@ -361,15 +360,13 @@ fn run_client<B: Backend, P: Plan<B>>(
         warmup.cause?;
         warm_ns = warmup.end_ns;
     }
-    let own_before = work.counters();
+    let before = work.counters();
     client.tell_warm(warm_ns);
     let origin = gate.wait();
     client.sleep_until(origin);
     let turn = run.turn(client.number, 1, run.measured_end());
     let part = client.work_through(&mut work, origin, turn);
-    let mut counters = growth(work.counters(), &own_before);
-    drop(work);
-    counters.append(&mut growth(backend.counters(connection), &at_first));
+    let counters = growth(work.counters(), &before);
     Ok(Ending { part, counters })
 }
 

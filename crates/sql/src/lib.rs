@@ -133,6 +133,11 @@ pub trait Connection {
     /// The store's version as it says it itself, such as `10.11.14-MariaDB`.
     fn version(&self) -> &str;
 
+    /// The store's own counters of this connection, which only ever grow.
+    fn counters(&self) -> Vec<(&'static str, f64)> {
+        Vec::new()
+    }
+
     /// Ends whatever the connection waits for, from another thread.
     fn interrupter(&self) -> Interrupter;
 }
@@ -208,6 +213,10 @@ impl<C: Connection> Connection for &mut C {
 
     fn version(&self) -> &str {
         (**self).version()
+    }
+
+    fn counters(&self) -> Vec<(&'static str, f64)> {
+        (**self).counters()
     }
 
     fn interrupter(&self) -> Interrupter {

@@ -4,7 +4,7 @@
 //! not change how the database waits for locks; whoever opened it has set that.
 
 use rusqlite::types::{ToSql, ToSqlOutput, ValueRef};
-use rusqlite::{ErrorCode, Rows, Statement};
+use rusqlite::{ErrorCode, Rows, Statement, ffi};
 
 use crate::{Connection, Dialect, Error, ErrorKind, Interrupter, Result, Value};
 
@@ -33,6 +33,23 @@ pub fn classify(error: &rusqlite::Error) -> Error {
 impl From<rusqlite::Error> for Error {
     fn from(error: rusqlite::Error) -> Self {
         classify(&error)
+    }
+}
+
+/// One of a connection's own counters since it was opened; 0 where the library does not know it.
+fn counter(database: &rusqlite::Connection, which: std::ffi::c_int) -> f64 {
+    let (mut current, mut highest) = (0, 0);
+    // SAFETY: the handle is valid while `database` is borrowed, no other thread uses it meanwhile,
+    // and both numbers outlive the call, which only writes to them.
+    #[allow(unsafe_code)]
+    let code = unsafe {
+        let handle = database.handle();
+        ffi::sqlite3_db_status64(handle, which, &raw mut current, &raw mut highest, 0)
+    };
+    if code == ffi::SQLITE_OK {
+        current as f64
+    } else {
+        0.0
     }
 }
 
@@ -227,6 +244,17 @@ impl Connection for Session<'_> {
     }
 
     /// Has nothing to end: a session waits for locks alone, as the database was told when it was opened.
+    fn counters(&self) -> Vec<(&'static str, f64)> {
+        [
+            ("cache_hits", ffi::SQLITE_DBSTATUS_CACHE_HIT),
+            ("cache_misses", ffi::SQLITE_DBSTATUS_CACHE_MISS),
+            ("cache_writes", ffi::SQLITE_DBSTATUS_CACHE_WRITE),
+            ("cache_spills", ffi::SQLITE_DBSTATUS_CACHE_SPILL),
+        ]
+        .map(|(name, which)| (name, counter(self.database, which)))
+        .into()
+    }
+
     fn interrupter(&self) -> Interrupter {
         self.interrupter.clone()
     }

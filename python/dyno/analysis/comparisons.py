@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from dyno import stats
 from dyno.analysis import sentences
 from dyno.analysis.table import Table
+from dyno.model import responses
 from dyno.model.findings import Comparison, Verdict
 from dyno.model.pairs import Pair, pairs
 from dyno.model.study import Study
@@ -16,6 +17,8 @@ from dyno.model.study import Study
 def compare(study: Study, table: Table, response: str) -> Iterator[tuple[Pair, Comparison]]:
     """Each pair of cells with what its runs say of the response; pairs that never had the response are left out."""
     deciding = response == study.replicates.of
+    if responses.lookup(response).counted and not deciding:
+        return
     for pair in pairs(study):
         values_a, values_b = table.of(response, pair.a.index), table.of(response, pair.b.index)
         if deciding or values_a or values_b:
@@ -31,13 +34,16 @@ def _compare(study: Study, table: Table, response: str, pair: Pair) -> Compariso
     if paired:
         values_a, values_b = [blocks_a[block] for block in common], [blocks_b[block] for block in common]
     n = min(len(values_a), len(values_b))
-    if min(values_a, default=1.0) <= 0 or min(values_b, default=1.0) <= 0:
+    why_not = _unlike_loops(table, response, pair)
+    if why_not:
+        ratio = None
+    elif min(values_a, default=1.0) <= 0 or min(values_b, default=1.0) <= 0:
         ratio, why_not = None, "a ratio needs values above 0, and some are not"
     elif n < 2:
         ratio, why_not = None, sentences.too_few(pair.level_a, len(values_a), pair.level_b, len(values_b))
     else:
         measure = stats.paired_ratio if paired else stats.unpaired_ratio
-        ratio, why_not = measure(values_a, values_b, confidence), ""
+        ratio = measure(values_a, values_b, confidence)
     verdict = verdict_of(ratio)
     interval = (ratio.lo, ratio.hi) if ratio else None
     return Comparison(
@@ -58,6 +64,19 @@ def _compare(study: Study, table: Table, response: str, pair: Pair) -> Compariso
         # The rule that stops a study looks at pairs alone, and not before its fewest blocks.
         converged=paired and n >= study.replicates.min and stats.ratio_is_precise(ratio, precision),
     )
+
+
+def _unlike_loops(table: Table, response: str, pair: Pair) -> str:
+    """Why latencies of a closed and of an open loop are never compared; empty where they are of one kind.
+
+    Schroeder et al. 2006: the same store and the same load give latencies that differ by orders of magnitude.
+    """
+    _, _, base = response.rpartition(".")
+    loops = [table.loops[cell.index] for cell in (pair.a, pair.b)]
+    if not base.startswith("latency_") or len(loops[0] | loops[1]) < 2:
+        return ""
+    names = [" and ".join(sorted(found)) or "unknown" for found in loops]
+    return f"{pair.level_a} was driven with its loop {names[0]} and {pair.level_b} with its loop {names[1]}"
 
 
 def verdict_of(ratio: stats.Ratio | None) -> Verdict:

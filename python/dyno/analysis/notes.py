@@ -13,7 +13,20 @@ from dyno.model.pairs import pairs
 from dyno.model.study import Study
 
 FEW_RUNS = 5  # below it, nothing in the runs can show that noise is not normal
-PROMISES = ("synchronous", "locking_mode")  # settings that change what a store promises, not only how fast it is
+# Settings that change what a store promises, not only how fast it is.
+PROMISES = (
+    "synchronous",
+    "locking_mode",
+    "innodb_flush_log_at_trx_commit",
+    "innodb_doublewrite",
+    "sync_binlog",
+    "tx_isolation",
+    "fsync",
+    "full_page_writes",
+    "synchronous_commit",
+    "default_transaction_isolation",
+    "data_checksums",
+)
 
 
 def notes(
@@ -28,7 +41,8 @@ def notes(
     yield from _precision(study, cells)
     yield from _promises(study, table)
     yield from _errors(table)
-    yield from _loops(table)
+    yield from _loops(study, table)
+    yield from _of_drivers(study, table)
     yield from _intervals(study, cells, comparisons)
     if study.order == "fixed" and len(study.cells) > 1:
         yield "The runs went in a fixed order: a drift of the machine can pose as a difference between cells."
@@ -125,15 +139,37 @@ def _errors(table: Table) -> Iterator[str]:
         yield f"Operations ended in errors in {runs:,} of {counted(len(table.ok_runs), 'ok run')} ({listed(parts)})."
 
 
-def _loops(table: Table) -> Iterator[str]:
+def _loops(study: Study, table: Table) -> Iterator[str]:
     loops = {run.loop for run in table.ok_runs if run.loop}
+    measured = any("latency_" in name for name in table.values)
     if len(loops) > 1:
-        yield f"Runs of different loops ({', '.join(sorted(loops))}) stand side by side: latencies do not compare."
-    if "closed" in loops and any("latency_" in name for name in table.values):
+        yield (
+            f"Runs of different loops ({', '.join(sorted(loops))}) stand side by side: their latencies are not "
+            "compared, since they do not mean the same."
+        )
+    rates = sorted({run.rate_per_s for run in table.ok_runs if run.rate_per_s is not None})
+    if rates:
+        told = listed([f"{rate:,g}" for rate in rates])
+        yield f"Open loop: requests came at a given rate ({told} a second), and latency counts from when each was due."
+    if any(table.loops[pair.a.index] == table.loops[pair.b.index] == {"open"} for pair in pairs(study)):
+        yield "Throughput of an open loop is given, not measured: a ratio of it compares the rates that were asked for."
+    if "closed" in loops and measured:
         yield (
             "Latency was measured in a closed loop: while the store stalls, no request is sent, so the stall is "
             "counted once and the quantiles look better than what users would see (coordinated omission)."
         )
+
+
+def _of_drivers(study: Study, table: Table) -> Iterator[str]:
+    """What the drivers said, each once; of which cells, where it is not said of all."""
+    said: dict[str, set[int]] = {}
+    for run in table.ok_runs:
+        for note in run.notes:
+            said.setdefault(note, set()).add(run.slot.cell)
+    measured = {run.slot.cell for run in table.ok_runs}
+    for note, cells in said.items():
+        names = [levels(study.cells[cell].levels) for cell in sorted(cells)]
+        yield note if cells == measured else f"{note.removesuffix('.')} (in {listed(names)})."
 
 
 def _intervals(study: Study, cells: Sequence[CellSummary], comparisons: Sequence[Comparison]) -> Iterator[str]:

@@ -25,6 +25,7 @@ class Table:
     other_runs: list[RunRecord] = field(default_factory=list)
     unknown: set[str] = field(default_factory=set)  # responses that this version has no unit for
     not_finite: int = 0
+    loops: dict[int, set[str]] = field(default_factory=lambda: defaultdict(set))  # that a cell's ok runs were driven in
 
     def of(self, response: str, cell: int) -> list[float]:
         """The values of a response in the cell's ok runs, in order of execution."""
@@ -48,6 +49,8 @@ def tabulate(study: Study, runs: Sequence[RunRecord]) -> Table:
             table.other_runs.append(run)
             continue
         table.ok_runs.append(run)
+        if run.loop:
+            table.loops[slot.cell].add(run.loop)
         for name, value in run.responses.items():
             if not math.isfinite(value):
                 table.not_finite += 1

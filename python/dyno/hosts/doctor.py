@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from dyno.hosts import files, pagecache, undo
+from dyno.hosts import files, pagecache, tools, undo
 from dyno.hosts.local import core_binary
 from dyno.model.base import UserError
 from dyno.model.units import format_size
@@ -48,6 +48,12 @@ def examine(folder: Path) -> list[Check]:
             ("root", _root),
             ("hardware counters", _counters),
             ("instruction counts", _valgrind),
+            ("MariaDB", _program("mariadbd", "install Debian's mariadb-server")),
+            ("PostgreSQL", _program("postgres", "install Debian's postgresql")),
+            ("sysbench", _program("sysbench", "install Debian's sysbench")),
+            ("Go", _program("go", "install Debian's golang-go; `dyno get` builds tools with it")),
+            ("go-ycsb", _go_ycsb),
+            ("YCSB", _ycsb),
         )
     ]
 
@@ -157,6 +163,34 @@ def _counters(name: str, _folder: Path) -> Check:
 def _valgrind(name: str, _folder: Path) -> Check:
     found = shutil.which("valgrind")
     return Check(name, found is not None, found or "valgrind is not installed", remedy="install Debian's valgrind")
+
+
+def _program(program: str, remedy: str) -> Callable[[str, Path], Check]:
+    """Servers are not on every user's PATH, and Debian keeps each PostgreSQL in a folder of its own."""
+    path = os.pathsep.join([os.environ.get("PATH", ""), "/usr/sbin", "/usr/local/sbin", "/usr/local/go/bin"])
+
+    def look(name: str, _folder: Path) -> Check:
+        debian = sorted(Path("/usr/lib/postgresql").glob(f"*/bin/{program}"))
+        found = str(debian[-1]) if debian else shutil.which(program, path=path)
+        return Check(name, found is not None, found or f"{program} is not installed", remedy=remedy)
+
+    return look
+
+
+def _go_ycsb(name: str, _folder: Path) -> Check:
+    version = tools.installed(name)
+    found = f"{version} in {tools.tool_path(name)}" if version else "not built"
+    return Check(name, version is not None, found, remedy=f"`dyno get {name}`")
+
+
+def _ycsb(name: str, _folder: Path) -> Check:
+    remedy = "unpack a YCSB distribution, set YCSB_HOME to its folder, and install Debian's default-jre-headless"
+    home, java = os.environ.get("YCSB_HOME"), shutil.which("java")
+    if home is None:
+        return Check(name, False, "YCSB_HOME is not set", remedy=remedy)
+    if not list(Path(home).glob("lib/core-*.jar")):
+        return Check(name, False, f"{home} has no lib/core-*.jar", remedy=remedy)
+    return Check(name, java is not None, home if java else "java is not installed", remedy=remedy)
 
 
 def _existing(folder: Path) -> Path:

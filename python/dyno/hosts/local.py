@@ -5,12 +5,14 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
+import signal
 import sysconfig
 import time
 from collections.abc import Sequence
 from pathlib import Path
 
 from dyno.hosts import files, pagecache
+from dyno.hosts.accounts import Account
 from dyno.hosts.process import Process
 from dyno.hosts.undo import TOKEN_VARIABLE, Change, UndoJournal
 from dyno.model.base import RunError, UserError
@@ -36,17 +38,74 @@ class LocalHost:
         self._undo = undo
         self._environment = {**os.environ, TOKEN_VARIABLE: undo.token}
         self._folders: dict[Path, Change] = {}
+        self._servers: dict[int, Change] = {}
 
-    def start(self, argv: Sequence[str], *, log: Path, lines: bool = False, folder: Path | None = None) -> Process:
+    def start(
+        self,
+        argv: Sequence[str],
+        *,
+        log: Path,
+        lines: bool = False,
+        folder: Path | None = None,
+        account: Account | None = None,
+    ) -> Process:
         """Start a process whose output goes to `log`.stdout and `log`.stderr. Raises RunError."""
         log.parent.mkdir(parents=True, exist_ok=True)
-        return Process(argv, log=log, environment=self._environment, lines=lines, folder=folder)
+        return Process(argv, log=log, environment=self._environment, lines=lines, folder=folder, account=account)
 
-    def run(self, argv: Sequence[str], *, limit: float, log: Path) -> str:
-        """The standard output of a command that must end with status 0 within `limit` seconds. Raises RunError."""
+    def start_server(
+        self,
+        argv: Sequence[str],
+        *,
+        log: Path,
+        marker: str,
+        undo_by: signal.Signals = signal.SIGKILL,
+        account: Account | None = None,
+    ) -> Process:
+        """Start a server, to be ended by `end_server`. Raises RunError.
+
+        `marker` is one of its arguments and nobody else's: the journal finds it by that, since another user's
+        environment can not be read everywhere. `undo_by` is what the journal tells it to end by: a server that leaves
+        shared memory behind when it is killed must be asked.
+        """
+        assert marker in argv, "by this argument it is found again"
+        change = self._undo.will(Change("server", {"marker": marker, "undo_by": undo_by.name}))
+        try:
+            process = self.start(argv, log=log, account=account)
+        except RunError:
+            self._undo.undo(change)
+            raise
+        self._servers[process.pid] = change
+        return process
+
+    def end_server(self, process: Process, *, limit: float, farewell: signal.Signals = signal.SIGTERM) -> int:
+        """Ask a server to end, and kill it past `limit` seconds; its exit status. Raises UndoError."""
+        status = process.stop(limit, farewell)
+        if change := self._servers.pop(process.pid, None):
+            self._undo.undo(change)
+        return status
+
+    def run(
+        self,
+        argv: Sequence[str],
+        *,
+        limit: float,
+        log: Path,
+        account: Account | None = None,
+        told: Sequence[str] = (),
+        folder: Path | None = None,
+    ) -> str:
+        """The standard output of a command that must end with status 0 within `limit` seconds. Raises RunError.
+
+        `told` are the lines of its standard input, which then ends.
+        """
         output = log.with_name(f"{log.name}.stdout")
         earlier = output.stat().st_size if output.exists() else 0  # of another command with the same log
-        process = self.start(argv, log=log)
+        process = self.start(argv, log=log, account=account, folder=folder)
+        for line in told:
+            process.tell(line)
+        if told:
+            process.hush()
         status = process.wait(limit)
         if status is None:
             process.kill()
@@ -104,12 +163,31 @@ class LocalHost:
         for path in paths:
             try:
                 pagecache.evict(path)
+            except FileNotFoundError:
+                continue  # a running server removes files of its own
             except OSError as error:
                 raise RunError(f"cannot drop {path.name} from page cache: {error}") from error
 
     def resident_bytes(self, paths: Sequence[Path]) -> int:
         """How much of the files is in page cache now, in bytes. Raises RunError."""
-        try:
-            return sum(pagecache.resident_bytes(path) for path in paths)
-        except OSError as error:
-            raise RunError(f"cannot read page-cache residency: {error}") from error
+        resident = 0
+        for path in paths:
+            try:
+                resident += pagecache.resident_bytes(path)
+            except FileNotFoundError:
+                continue
+            except OSError as error:
+                raise RunError(f"cannot read page-cache residency: {error}") from error
+        return resident
+
+    def bytes_of(self, paths: Sequence[Path]) -> int:
+        """The sizes of the files, added up; one that is gone counts nothing. Raises RunError."""
+        total = 0
+        for path in paths:
+            try:
+                total += path.stat().st_size
+            except FileNotFoundError:
+                continue
+            except OSError as error:
+                raise RunError(f"cannot read the size of {path.name}: {error}") from error
+        return total

@@ -10,6 +10,7 @@ import subprocess
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from dyno.hosts.accounts import Account
 from dyno.model.base import RunError
 
 _GRACE_S = 5.0
@@ -32,7 +33,9 @@ class Process:
         environment: Mapping[str, str],
         lines: bool = False,
         folder: Path | None,
+        account: Account | None = None,
     ) -> None:
+        """`account` is the user that it is started as, by root alone."""
         self.argv = tuple(argv)
         self._log = log
         name = Path(argv[0]).name
@@ -47,7 +50,11 @@ class Process:
                     stdout=subprocess.PIPE if lines else out,
                     stderr=err,
                     env=dict(environment),
-                    cwd=folder,
+                    # Another user may not be let into the present folder.
+                    cwd=folder or ("/" if account else None),
+                    user=account.uid if account else None,
+                    group=account.gid if account else None,
+                    extra_groups=account.groups if account else None,
                     start_new_session=True,
                 )
             except OSError as error:
@@ -71,6 +78,12 @@ class Process:
             self._popen.stdin.write(line.encode() + b"\n")
             self._popen.stdin.flush()
 
+    def hush(self) -> None:
+        """Close its standard input: it has been told all."""
+        assert self._popen.stdin is not None
+        with contextlib.suppress(BrokenPipeError):
+            self._popen.stdin.close()
+
     def wait(self, timeout: float) -> int | None:
         """Its exit status as soon as it ends, or None after `timeout` seconds. Negative: the signal that ended it."""
         if self._popen.returncode is not None:
@@ -91,10 +104,10 @@ class Process:
         *whole, self._pending = (self._pending + chunk).split(b"\n")
         return [line.decode(errors="replace") for line in whole]
 
-    def stop(self, grace: float = _GRACE_S) -> int:
+    def stop(self, grace: float = _GRACE_S, farewell: signal.Signals = signal.SIGTERM) -> int:
         """Ask it to end, insist after `grace` seconds; returns its exit status. Its children end with it."""
         if self._popen.returncode is None:
-            self._signal(signal.SIGTERM)
+            self._signal(farewell)
             self._has_ended(grace)
             # Before it is reaped, so that the group's id is still its own: a child may have ignored the asking.
             self._signal(signal.SIGKILL)
@@ -106,10 +119,10 @@ class Process:
             self._signal(signal.SIGKILL)
         self._reap()
 
-    def complaint(self) -> str:
-        """The last line that it wrote to its standard error, for a message; empty where there is none."""
+    def complaint(self, lines: int = 1) -> str:
+        """The last lines that it wrote to its standard error, for a message; empty where there are none."""
         text = self._log.with_name(f"{self._log.name}.stderr").read_text(errors="replace").strip()
-        return text.splitlines()[-1] if text else ""
+        return " / ".join(text.splitlines()[-lines:])
 
     def _shows_environment(self) -> bool:
         try:

@@ -26,6 +26,7 @@ TOKEN_VARIABLE = "DYNO_SESSION"
 """Every process that a session starts carries the session's token under this name in its environment."""
 
 _KILL_LIMIT_S = 10.0
+_ASK_LIMIT_S = 5.0
 
 
 class UndoError(Exception):
@@ -199,9 +200,9 @@ def _remaining(path: Path) -> list[Change]:
 def _undo_all(changes: list[Change]) -> list[str]:
     stuck = []
     # Newest first. The one entry of the processes stands for all of them, the last one too: they go before the
-    # folders in which they may still be writing.
+    # folders in which they may still be writing; servers that have to be asked go before all that is killed.
     newest_first = changes[::-1]
-    newest_first.sort(key=lambda change: change.kind != "processes")
+    newest_first.sort(key=lambda change: ("server", "processes", change.kind).index(change.kind))
     for change in newest_first:
         try:
             _undo(change)
@@ -237,6 +238,42 @@ def _end_processes(token: str) -> None:
         time.sleep(0.01)
 
 
+def _end_server(marker: str, undo_by: str) -> None:
+    """End the processes that have the marker among their arguments: asked first, then killed."""
+    begun = time.monotonic()
+    farewell = getattr(signal, undo_by, signal.SIGKILL)
+    asked: set[int] = set()
+    while pids := list(_processes_called_with(marker)):
+        past = time.monotonic() - begun
+        if past > _ASK_LIMIT_S + _KILL_LIMIT_S:
+            raise UndoError(f"processes {pids} do not end")
+        for pid in pids:
+            try:
+                if past > _ASK_LIMIT_S:
+                    os.kill(pid, signal.SIGKILL)
+                elif pid not in asked:
+                    os.kill(pid, farewell)
+                    asked.add(pid)
+            except ProcessLookupError:
+                continue
+            except PermissionError as error:
+                raise UndoError(f"process {pid} may not be ended: {error}") from error
+        time.sleep(0.01)
+
+
+def _processes_called_with(marker: str) -> Iterator[int]:
+    wanted = os.fsencode(marker)
+    for entry in os.scandir("/proc"):
+        if not entry.name.isdigit() or int(entry.name) == os.getpid():
+            continue
+        try:
+            words = Path(entry.path, "cmdline").read_bytes().split(b"\0")
+        except OSError:
+            continue  # ended meanwhile; the arguments of one that has ended and was not yet reaped are empty
+        if wanted in words:
+            yield int(entry.name)
+
+
 def _processes_with(token: str) -> Iterator[int]:
     wanted = f"{TOKEN_VARIABLE}={token}".encode()
     for entry in os.scandir("/proc"):
@@ -261,4 +298,8 @@ def _remove_tree(path: str) -> None:
             raise UndoError(str(error)) from error
 
 
-_UNDOERS: dict[str, Callable[..., None]] = {"processes": _end_processes, "remove-tree": _remove_tree}
+_UNDOERS: dict[str, Callable[..., None]] = {
+    "server": _end_server,
+    "processes": _end_processes,
+    "remove-tree": _remove_tree,
+}

@@ -57,6 +57,7 @@ class Execution:
     _begun: float = 0.0
     _measured: Measured | None = None
     _samples: pl.DataFrame | None = None
+    _settings: dict[str, Any] = field(default_factory=dict)
     _status: dict[str, float] = field(default_factory=dict)
     _caches: dict[str, Any] = field(default_factory=dict)
     _runner: WatchedRunner | None = None
@@ -102,6 +103,7 @@ class Execution:
                 self.system.start(self.run, limits.start)
             with self._timed(Step.READY):
                 endpoint = self.system.ready(limits.ready)
+                self._settings = self.system.settings()
             with self._timed(Step.CACHES):
                 self._caches = self._attest_caches()
             with self._timed(Step.OBSERVE), self._whatever_happens(self._stop_observers, only_after_error=True):
@@ -113,6 +115,10 @@ class Execution:
                 self._status = self.system.status()
             with self._timed(Step.CHECK):
                 self._check(self._measured)
+                checked = self.workload.check(self._runner, endpoint, self._seed())
+                self._status |= checked.status
+                if checked.wrong:
+                    raise RunError(checked.wrong)
         with self._timed(Step.CHECK):
             self.system.check(limits.stop)
             self.guard.grew(size_of(self.system.place.data) - size_of(snapshot))
@@ -130,9 +136,8 @@ class Execution:
 
     def _attest_caches(self) -> dict[str, Any]:
         """Bring the data files' pages to the declared state, and show by evidence that they are in it."""
-        files = self.system.data_files()
-        host = self.system.place.host
-        total = sum(path.stat().st_size for path in files)
+        host, files = self.system.place.host, self.system.data_files()
+        total = host.bytes_of(files)
         if self.cell.host.caches == "cold":
             host.evict(files)
         resident = host.resident_bytes(files)
@@ -164,8 +169,9 @@ class Execution:
             self.system.stop(self.study.limits.stop)
 
     def _on_driver(self, pid: int) -> None:
-        for observer in self.observers:
-            observer.watch(pid, "driver")
+        if self._measured is None:  # what looks at the store afterwards is no part of the run
+            for observer in self.observers:
+                observer.watch(pid, "driver")
 
     def _check(self, measured: Measured) -> None:
         """Whether what ran is what was asked."""
@@ -173,8 +179,9 @@ class Execution:
             if self.interrupt.requested:
                 raise _Interrupted
             raise RunError("the driver was cut short by a signal that dyno did not send")
+        reported = {**measured.settings, **self._settings}
         for name, asked in self.system.asked().items():
-            effective = measured.settings.get(name, "not reported")
+            effective = reported.get(name, "not reported")
             if effective != asked:
                 raise InvalidRun(f"{name} is {effective}, the study asks for {asked}: the setting was not effective")
         for name, value in measured.responses.items():
@@ -250,13 +257,15 @@ class Execution:
             driver_s=self._runner.seconds if self._runner else 0.0,
             responses=_finite(measured.responses) if measured else {},
             errors=measured.errors if measured else {},
-            settings=measured.settings if measured else {},
+            settings={**(measured.settings if measured else {}), **self._settings},
             status=_finite({**(measured.status if measured else {}), **self._status}),
             caches=self._caches,
             commands=tuple(self._runner.commands) if self._runner else (),
             versions={**self.versions, **(measured.versions if measured else {})},
             driver=measured.job if measured else {},
             loop=measured.loop if measured else None,
+            rate_per_s=measured.rate_per_s if measured else None,
+            notes=measured.notes if measured else (),
             ended_by=measured.ended_by if measured else None,
             halted=self.disk_full and outcome is Outcome.FAILED,
         )

@@ -67,7 +67,8 @@ class Lab:
         self._data_sets = DataSets(
             host, self._workspace / "sets", limits=self._study.limits, guard=self._guard, seed=self._study.seed
         )
-        self._versions: dict[str, dict[str, str]] = {}
+        self._versions: dict[str, dict[str, str]] = {}  # by kind of system
+        self._drivers: dict[str, dict[str, str]] = {}  # by kind of workload
         self._provisioned: list[System[Any]] = []
 
     def run(self) -> Ending:
@@ -124,6 +125,12 @@ class Lab:
                     self._versions[cell.system.kind] = system.provision(self._study.limits.provision)
                 except RunError as error:
                     raise UserError(f"system {cell.system.kind} cannot be provided: {error}") from error
+            if cell.workload.kind not in self._drivers:
+                logs, limit = self._workspace / "logs", self._study.limits.provision
+                try:
+                    self._drivers[cell.workload.kind] = self._workload(cell).provision(self._host, logs, limit)
+                except RunError as error:
+                    raise UserError(f"workload {cell.workload.kind} cannot be provided: {error}") from error
 
     def _destroy(self) -> None:
         for system in self._provisioned:
@@ -174,7 +181,7 @@ class Lab:
             interrupt=self._interrupt,
             logs=logs,
             new_runner=self._runners(scratch),
-            versions=self._versions[cell.system.kind],
+            versions={**self._versions[cell.system.kind], **self._drivers[cell.workload.kind]},
         )
 
     def _runners(self, scratch: Path) -> Callable[[float, Callable[[int], None]], WatchedRunner]:

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from dyno.hosts import LocalHost
+from dyno.hosts import LocalHost, Process
 from dyno.lab.disk import DiskGuard
 from dyno.lab.interrupt import Interrupt
 from dyno.lab.listener import Listener
@@ -46,31 +46,53 @@ class WatchedRunner:
         self._listener = listener
         self._on_started = on_started
 
-    def execute(self, argv: Sequence[str]) -> int:
+    def execute(self, argv: Sequence[str], *, kept_as: str | None = None) -> int:
         """The driver's exit status. Raises RunError past the limit and DiskFull; it is then ended."""
-        self.commands.append(tuple(argv))
+        return self._execute([argv], kept_as)[0]
+
+    def execute_all(self, argvs: Sequence[Sequence[str]]) -> list[int]:
+        """The same for several drivers at once."""
+        return self._execute(argvs, None)
+
+    def _execute(self, argvs: Sequence[Sequence[str]], kept_as: str | None) -> list[int]:
         begun = time.monotonic()
-        process = self._host.start(argv, log=self.logs / "driver", lines=True)
+        processes: list[Process] = []
         try:
-            self._on_started(process.pid)
-            while (status := process.wait(0)) is None:
-                for line in process.lines(_LOOK_EVERY_S):
-                    self._tell(line)
-                if self._interrupt.requested:
-                    # Asked to end, it still writes what it measured; the run is then partial.
-                    return process.stop()
-                if time.monotonic() - begun > self._limit:
-                    raise RunError(f"the driver did not end within {format_duration(self._limit)}, its limit")
-                self._guard.watch()
-            return status
+            for number, argv in enumerate(argvs):
+                self.commands.append(tuple(argv))
+                log = self.logs / (kept_as or ("driver" if len(argvs) == 1 else f"driver-{number}"))
+                processes.append(self._host.start(argv, log=log, lines=kept_as is None))
+                self._on_started(processes[-1].pid)
+            self._watch(processes, begun, tells=kept_as is None)
+            # Of several that were told to end, each still writes what it measured; the run is then partial.
+            return [process.stop() for process in processes]
         finally:
-            process.stop()
-            self.complaint = process.complaint()
+            for process in processes:
+                process.stop()
+            self.complaint = next(filter(None, (process.complaint() for process in processes)), "")
             self.seconds += time.monotonic() - begun
 
-    def _tell(self, line: str) -> None:
+    def _watch(self, processes: Sequence[Process], begun: float, *, tells: bool) -> None:
+        """Return when all have ended, or the user wants them to. Raises RunError past the limit."""
+        told = [0.0] * len(processes)
+        while running := [number for number, process in enumerate(processes) if process.wait(0) is None]:
+            for number in running:
+                wait = _LOOK_EVERY_S / len(running)
+                if not tells:
+                    processes[number].wait(wait)
+                    continue
+                for line in processes[number].lines(wait):
+                    self._tell(line, told, number)
+            if self._interrupt.requested:
+                return
+            if time.monotonic() - begun > self._limit:
+                raise RunError(f"the driver did not end within {format_duration(self._limit)}, its limit")
+            self._guard.watch()
+
+    def _tell(self, line: str, told: list[float], number: int) -> None:
         try:
             progress = json.loads(line)
-            self._listener.driving(float(progress["throughput_per_s"]), str(progress["phase"]))
+            told[number] = float(progress["throughput_per_s"])
+            self._listener.driving(sum(told), str(progress["phase"]))
         except (ValueError, KeyError, TypeError):
             return  # a driver may say other things too; they are not progress

@@ -13,12 +13,16 @@ Better = Literal["higher", "lower"]
 
 @dataclass(frozen=True)
 class Response:
-    """A response. `title` is what a person reads, `unit` what stands behind its figures."""
+    """A response. `title` is what a person reads, `unit` what stands behind its figures.
+
+    Of those that are `counted` most are 0 where all went well, and nobody asks for their ratio.
+    """
 
     name: str
     title: str
     unit: str
     better: Better
+    counted: bool = False
 
 
 _KNOWN = {
@@ -32,6 +36,21 @@ _KNOWN = {
         Response("latency_p99", "99th percentile latency", "ms", "lower"),
         Response("latency_p999", "99.9th percentile latency", "ms", "lower"),
         Response("latency_max", "longest latency", "ms", "lower"),
+        # From the actual start of a request, where latency is from the intended one: open loops have both.
+        Response("service_mean", "mean service time", "ms", "lower"),
+        Response("service_p50", "median service time", "ms", "lower"),
+        Response("service_p90", "90th percentile service time", "ms", "lower"),
+        Response("service_p95", "95th percentile service time", "ms", "lower"),
+        Response("service_p99", "99th percentile service time", "ms", "lower"),
+        Response("service_p999", "99.9th percentile service time", "ms", "lower"),
+        Response("service_max", "longest service time", "ms", "lower"),
+        Response("lag_p99", "99th percentile of how late requests were sent", "ms", "lower"),
+        Response("lag_max", "latest that a request was sent", "ms", "lower"),
+        Response("share_sent", "share of the requests due that were sent", "1", "higher", counted=True),
+        Response("unsent", "requests due that were never sent", "1", "lower", counted=True),
+        Response("new_orders_per_min", "new orders", "1/min", "higher"),
+        Response("failed_operations", "operations that failed", "1", "lower", counted=True),
+        Response("reconnects", "connections made anew", "1", "lower", counted=True),
         Response("cpu_per_op", "CPU time of the driver's process per operation", "us", "lower"),
         Response("elapsed", "time of the measured part", "s", "lower"),
     )
@@ -53,4 +72,4 @@ def lookup(name: str) -> Response:
     known = _KNOWN[base]
     if not operation:
         return known
-    return Response(name, f"{operation} {known.title}", known.unit, known.better)
+    return Response(name, f"{operation} {known.title}", known.unit, known.better, known.counted)

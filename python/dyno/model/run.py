@@ -77,7 +77,11 @@ class RunRecord(Frozen):
     commands: Annotated[tuple[tuple[str, ...], ...], Field(description="each command started, word by word")] = ()
     versions: dict[str, str] = {}
     driver: Annotated[dict[str, Any], Field(description="the job that the driver was given")] = {}
-    loop: str | None = None
+    loop: Annotated[
+        str | None, Field(description="closed, or open: requests arrive whether or not others were answered")
+    ] = None
+    rate_per_s: Annotated[float | None, Field(description="requests a second asked for, of an open loop")] = None
+    notes: Annotated[tuple[str, ...], Field(description="what a reader must know of how it was driven")] = ()
     halted: Annotated[bool, Field(description="the study was stopped here; its slot is tried again")] = False
     ended_by: Annotated[
         str | None, Field(description="what ended the driving: operations, duration, signal or error")

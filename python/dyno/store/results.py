@@ -241,7 +241,8 @@ class Results:
             for run in self._names()
             if (path := self._run_folder(run) / name).exists()
         ]
-        return pl.concat(frames) if frames else pl.LazyFrame()
+        # Folders of an earlier dyno lack the columns that came later.
+        return pl.concat(frames, how="diagonal") if frames else pl.LazyFrame()
 
     def _mend_torn_line(self) -> None:
         """A line cut short by a crash is closed, so that the next one stands on its own."""

@@ -8,6 +8,7 @@ from dyno.study.schema import Schema, model_schema, quantity
 
 _TYPES = {"integer": "whole number", "number": "number", "string": "text", "boolean": "true or false"}
 _ANYTHING = "see below"
+_FREE = "a setting of the system itself, by its own name and as it takes it; read back after each start"
 _SAYS_NOTHING = ("a size with a unit", "a duration with a unit", "a share in per cent")
 
 
@@ -32,6 +33,8 @@ def _rows(schema: Schema, definitions: Schema, prefix: str, nested: bool) -> lis
         rows.append(f"| {' | '.join(cells)} |")
         if below and nested:
             rows += _rows(below, definitions, f"{prefix}{key}.", nested)
+    if isinstance(schema.get("additionalProperties"), dict):
+        rows.append(f"| any other key | {_takes(schema['additionalProperties'], definitions)} |  | {_FREE} |")
     return rows
 
 

@@ -16,12 +16,17 @@ O = TypeVar("O", bound=Frozen)  # noqa: E741 - the options of one kind
 
 @dataclass(frozen=True)
 class Place:
-    """What a system is given: a host, and folders that are its own. `data` is on the file system to be measured."""
+    """What a system is given: a host, and folders that are its own. `data` is on the file system to be measured.
+
+    `shared` is a folder for what is costly to make and the same for every system of a kind, such as an empty store;
+    beside the data where it is None.
+    """
 
     host: LocalHost
     data: Path
     logs: Path
     core: str
+    shared: Path | None = None
 
 
 class System(ABC, Generic[O]):
@@ -41,6 +46,11 @@ class System(ABC, Generic[O]):
     @classmethod
     def most_clients(cls, options: O) -> int | None:  # noqa: ARG003 - kinds that have a limit read them
         """How many clients it lets in at once with these options; None where there is no such limit."""
+        return None
+
+    @classmethod
+    def reached_by(cls, options: O) -> str | None:  # noqa: ARG003 - kinds that are reached at all read them
+        """`socket` or `tcp`, whichever clients come by; None for an embedded system."""
         return None
 
     def __init__(self, options: O, place: Place) -> None:
@@ -86,8 +96,12 @@ class System(ABC, Generic[O]):
         """The settings that must be effective, keyed and typed as the system reads them back."""
         return {}
 
+    def settings(self) -> dict[str, Any]:
+        """The effective settings, as the system itself says when it is ready; an embedded one's say the driver."""
+        return {}
+
     def status(self) -> dict[str, float]:
-        """The system's own counters and sizes, now."""
+        """The system's own counters since it was ready, and its sizes now."""
         return {}
 
     def check(self, limit: float) -> None:

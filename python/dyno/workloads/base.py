@@ -10,6 +10,7 @@ from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
 import polars as pl
 
+from dyno.hosts import LocalHost
 from dyno.model.base import Frozen
 from dyno.model.endpoint import Endpoint
 
@@ -27,8 +28,18 @@ INTERVAL_COLUMNS = {
     "p95_us": pl.Float64,
     "p99_us": pl.Float64,
     "max_us": pl.Float64,
+    "service_mean_us": pl.Float64,
+    "service_p50_us": pl.Float64,
+    "service_p95_us": pl.Float64,
+    "service_p99_us": pl.Float64,
+    "service_max_us": pl.Float64,
+    "error_kinds": pl.String,
 }
-"""The columns of `intervals.parquet`: one row an operation and interval, times in ns since the epoch."""
+"""The columns of `intervals.parquet`: one row an operation and interval, times in ns since the epoch.
+
+Service times are null in a closed loop; `error_kinds` is a JSON object of counts, null where there was no error.
+Folders of an earlier dyno lack the columns from `service_mean_us` on.
+"""
 
 
 class Runner(Protocol):
@@ -42,8 +53,16 @@ class Runner(Protocol):
     complaint: str
     """The last line that the last driver wrote to its standard error; empty where there was none."""
 
-    def execute(self, argv: Sequence[str]) -> int:
-        """Run a driver to its end; its exit status. Raises RunError past the limit, Interrupted when told to end."""
+    def execute(self, argv: Sequence[str], *, kept_as: str | None = None) -> int:
+        """Run a driver to its end; its exit status. Raises RunError past the limit.
+
+        With `kept_as`, its standard output goes to that name with `.stdout` among the logs, and its standard error to
+        the same with `.stderr`.
+        """
+        ...
+
+    def execute_all(self, argvs: Sequence[Sequence[str]]) -> list[int]:
+        """The same for several drivers at once; their exit statuses in that order."""
         ...
 
 
@@ -60,10 +79,20 @@ class Measured:
     status: dict[str, float] = field(default_factory=dict)
     versions: dict[str, str] = field(default_factory=dict)
     loop: str | None = None
+    rate_per_s: float | None = None
+    notes: tuple[str, ...] = ()
     ended_by: str | None = None
     job: dict[str, Any] = field(default_factory=dict)
     intervals: pl.DataFrame | None = None
     histogram_log: Path | None = None
+
+
+@dataclass(frozen=True)
+class Checked:
+    """What a look at the store after a run found. `wrong` says in a line what is not as it must be."""
+
+    status: dict[str, float] = field(default_factory=dict)
+    wrong: str | None = None
 
 
 class Workload(ABC, Generic[O]):
@@ -79,6 +108,21 @@ class Workload(ABC, Generic[O]):
 
     def __init__(self, options: O) -> None:
         self.options = options
+
+    def provision(self, host: LocalHost, logs: Path, limit: float) -> dict[str, str]:
+        """Have the driver ready where it is a program of others; versions by name. Raises RunError."""
+        return {}
+
+    def refuses(self, backend: str, reached_by: str | None) -> str | None:
+        """Why it could not drive one of its backends with these options; None where it can.
+
+        `reached_by` is `socket` or `tcp`, None for an embedded system.
+        """
+        return None
+
+    def rate(self) -> float | None:
+        """How many requests a second arrive in an open loop; None where its clients wait for their answers."""
+        return None
 
     def clients(self) -> int:
         """How many connections it opens."""
@@ -102,6 +146,10 @@ class Workload(ABC, Generic[O]):
 
     def load(self, runner: Runner, endpoint: Endpoint, seed: int) -> None:
         """Fill an empty system; nothing happens where the workload needs no data."""
+
+    def check(self, runner: Runner, endpoint: Endpoint, seed: int) -> Checked:
+        """See whether the store is right after it was driven with that runner. Raises RunError where that failed."""
+        return Checked()
 
     @abstractmethod
     def drive(self, runner: Runner, endpoint: Endpoint, seed: int) -> Measured:

@@ -24,7 +24,7 @@ class NullWorkload(Workload[NullOptions]):
 
     kind = "null"
     Options = NullOptions
-    backends = frozenset({"sqlite", "null"})
+    backends = frozenset({"sqlite", "null", "mysql", "postgresql"})
 
     def clients(self) -> int:
         """One a thread."""

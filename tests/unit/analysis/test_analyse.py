@@ -11,6 +11,7 @@ from small_studies import Runs, study
 
 from dyno import stats
 from dyno.analysis import analyse
+from dyno.model.findings import Findings
 from dyno.model.run import Outcome, Step
 
 DELETE = [100.0, 104.0, 96.0, 101.0, 99.0, 103.0]
@@ -323,6 +324,61 @@ def test_notes_count_the_errors_of_ok_runs() -> None:
     plan = study({})
     runs = Runs(plan).add(0, 0, 1.0, errors={"update": {"busy": 3}}).add(0, 1, 1.0, errors={"update": {"busy": 0}})
     assert "errors in 1 of 2 ok runs (update busy: 3)." in notes(plan, runs)
+
+
+def mixed_loops(response: str) -> Findings:
+    """A cell of a closed loop beside one of an open loop."""
+    plan = study({"loop": ["closed", "open"]}, compare="loop", of=response)
+    made = Runs(plan)
+    for block in range(3):
+        made.add(0, block, responses={"latency_p99": 1.0, "throughput": 900.0}, loop="closed")
+        made.add(1, block, responses={"latency_p99": 9.0, "throughput": 500.0}, loop="open", rate_per_s=500.0)
+    return analyse(plan, made, ended="done")
+
+
+def test_latencies_of_a_closed_and_an_open_loop_are_not_compared() -> None:
+    """A store that stalls once shows it once in the one and in every request in the other."""
+    findings = mixed_loops("latency_p99")
+    (found,) = [each for each in findings.comparisons if each.response == "latency_p99"]
+    assert (found.ratio, found.ci, found.verdict, found.converged) == (None, None, "not enough runs", False)
+    assert "closed was driven with its loop closed and open with its loop open" in found.sentence
+    assert any("their latencies are not compared" in note for note in findings.notes)
+    (throughput,) = [each for each in findings.comparisons if each.response == "throughput"]
+    assert throughput.ratio is not None
+
+
+def test_notes_say_that_throughput_of_an_open_loop_is_given() -> None:
+    plan = study({"f": ["a", "b"]}, compare="f")
+    made = Runs(plan)
+    for block in range(2):
+        for cell in (0, 1):
+            made.add(cell, block, 500.0, loop="open", rate_per_s=500.0)
+    told = " ".join(analyse(plan, made, ended="done").notes)
+    assert "requests came at a given rate (500 a second)" in told
+    assert "Throughput of an open loop is given, not measured" in told
+    assert "Throughput of an open loop" not in " ".join(mixed_loops("throughput").notes)
+
+
+def test_what_the_drivers_say_of_themselves_is_said_once_and_of_which_cells() -> None:
+    plan = study({"f": ["a", "b"]})
+    made = Runs(plan)
+    for block in range(2):
+        made.add(0, block, 1.0, notes=("Both say this.", "One says that."))
+        made.add(1, block, 1.0, notes=("Both say this.",))
+    notes = analyse(plan, made, ended="done").notes
+    assert notes.count("Both say this.") == 1
+    assert "One says that (in f=a)." in notes
+
+
+def test_counts_of_what_went_wrong_are_shown_and_not_compared() -> None:
+    plan = study({"f": ["a", "b"]}, compare="f")
+    made = Runs(plan)
+    for block in range(3):
+        for cell in (0, 1):
+            made.add(cell, block, responses={"throughput": 1.0 + block, "failed_operations": 0.0})
+    findings = analyse(plan, made, ended="done")
+    assert {each.response for each in findings.comparisons} == {"throughput"}
+    assert {cell.response for cell in findings.cells} == {"throughput", "failed_operations"}
 
 
 def test_notes_warn_of_coordinated_omission_only_where_a_closed_loop_measured_latency() -> None:

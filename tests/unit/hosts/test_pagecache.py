@@ -78,8 +78,20 @@ def test_an_empty_file_has_nothing_resident_and_can_be_dropped(on_disk: Path) ->
     assert pagecache.resident_bytes(path) == 0
 
 
-def test_a_file_that_is_gone_is_a_run_error(host: LocalHost, tmp_path: Path) -> None:
-    with pytest.raises(RunError, match="cannot drop gone from page cache"):
-        host.evict([tmp_path / "gone"])
+def test_a_file_that_is_gone_counts_nothing(host: LocalHost, tmp_path: Path) -> None:
+    """A running server removes files of its own between our listing them and our looking at them."""
+    (tmp_path / "there").write_bytes(b"x" * 5000)
+    files = [tmp_path / "gone", tmp_path / "there"]
+    host.evict(files)
+    assert host.resident_bytes(files) == 0
+    assert host.bytes_of(files) == 5000
+
+
+def test_a_file_that_cannot_be_looked_at_is_a_run_error(host: LocalHost, tmp_path: Path) -> None:
+    (tmp_path / "loop").symlink_to(tmp_path / "loop")
+    with pytest.raises(RunError, match="cannot drop loop from page cache"):
+        host.evict([tmp_path / "loop"])
     with pytest.raises(RunError, match="cannot read page-cache residency"):
-        host.resident_bytes([tmp_path / "gone"])
+        host.resident_bytes([tmp_path / "loop"])
+    with pytest.raises(RunError, match="cannot read the size of loop"):
+        host.bytes_of([tmp_path / "loop"])

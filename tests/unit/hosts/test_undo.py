@@ -19,7 +19,7 @@ import pytest
 
 from dyno.hosts import LocalHost, UndoJournal, undo
 from dyno.hosts.undo import TOKEN_VARIABLE, Change, Cleaned, UndoError
-from dyno.model.base import UserError
+from dyno.model.base import RunError, UserError
 from tests.making import until
 
 LIMIT_S = 30
@@ -173,9 +173,50 @@ def test_an_unknown_kind_of_change_stays_in_the_journal_with_a_message(state: Pa
     path = abandoned(state, Change("from-the-future", {"n": 1}), tell("known"))
     (cleaned,) = undo.clean()
     assert cleaned.undone == ("tell known",)
-    assert "does not know how to undo 'from-the-future'; there are processes, remove-tree" in cleaned.stuck[0]
+    assert "does not know how to undo 'from-the-future'; there are server, processes, remove-tree" in cleaned.stuck[0]
     assert path.exists()
     assert len(undo.clean()[0].stuck) == 1, "it is tried again by the next command"
+
+
+def test_a_server_is_found_by_its_argument_and_asked_before_it_is_killed(host: LocalHost, tmp_path: Path) -> None:
+    """A server of another user may hide its environment, and one that is killed may leave shared memory behind."""
+    marker, heard = f"--folder={secrets.token_hex(4)}", tmp_path / "heard"
+    script = 'trap "echo asked >$0; exit 0" QUIT; echo up >$0; while :; do sleep 0.01; done'
+    argv = ["sh", "-c", script, str(heard), marker]
+    process = host.start_server(argv, log=tmp_path / "log", marker=marker, undo_by=signal.SIGQUIT)
+    until(lambda: heard.exists() and heard.read_text() == "up\n")
+    undo._undo(Change("server", {"marker": marker, "undo_by": "SIGQUIT"}))
+    assert process.wait(LIMIT_S) == 0
+    assert heard.read_text() == "asked\n"
+    host.end_server(process, limit=0)
+
+
+def test_a_server_that_does_not_end_when_asked_is_killed(
+    host: LocalHost, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(undo, "_ASK_LIMIT_S", 0.05)
+    marker = f"--folder={secrets.token_hex(4)}"
+    argv = ["sh", "-c", 'trap "" QUIT; while :; do sleep 0.01; done', "sh", marker]
+    process = host.start_server(argv, log=tmp_path / "log", marker=marker, undo_by=signal.SIGQUIT)
+    undo._undo(Change("server", {"marker": marker, "undo_by": "SIGQUIT"}))
+    assert process.wait(LIMIT_S) == -signal.SIGKILL
+    host.end_server(process, limit=0)
+
+
+def test_a_server_that_was_ended_is_no_longer_in_the_journal(host: LocalHost, state: Path, tmp_path: Path) -> None:
+    marker = f"--folder={secrets.token_hex(4)}"
+    process = host.start_server(["sleep", "1000", marker], log=tmp_path / "log", marker=marker)
+    (journal,) = journals(state)
+    assert marker in journal.read_text()
+    host.end_server(process, limit=LIMIT_S)
+    assert [change.kind for change in undo._remaining(journal)] == ["processes"]
+
+
+def test_a_server_that_cannot_be_started_is_not_in_the_journal(host: LocalHost, state: Path, tmp_path: Path) -> None:
+    with pytest.raises(RunError, match="cannot start no-such-program"):
+        host.start_server(["no-such-program", "--m"], log=tmp_path / "log", marker="--m")
+    (journal,) = journals(state)
+    assert [change.kind for change in undo._remaining(journal)] == ["processes"]
 
 
 def test_a_known_kind_with_another_dynos_keys_stays_in_the_journal(state: Path, tmp_path: Path) -> None:

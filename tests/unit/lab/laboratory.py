@@ -84,6 +84,7 @@ class Laboratory:
     told: list[str] = field(default_factory=list)
     host: type[FakeHost] = FakeHost
     system_class: type[SimulatedSystem] = SimulatedSystem
+    workload_class: type[SimulatedWorkload] = SimulatedWorkload
     sessions: int = 0
 
     def run(self, study: Study, *, resume: Results | None = None) -> tuple[Ending, Results]:
@@ -120,7 +121,7 @@ class Laboratory:
         observers = {name: _observer(name, self._heard) for name in ("one", "two")}
         return Rooms(
             systems={**rooms.systems, "tried": _system(self.system_class, self._heard)},
-            workloads={**rooms.workloads, "tried": _workload(self._heard)},
+            workloads={**rooms.workloads, "tried": _workload(self.workload_class, self._heard)},
             observers={**rooms.observers, **observers},
         )
 
@@ -200,8 +201,8 @@ def _system(base: type[SimulatedSystem], hear: Hear) -> type[SimulatedSystem]:
     return Tried
 
 
-def _workload(hear: Hear) -> type[SimulatedWorkload]:
-    class Tried(SimulatedWorkload):
+def _workload(base: type[SimulatedWorkload], hear: Hear) -> type[SimulatedWorkload]:
+    class Tried(base):  # type: ignore[valid-type,misc]  # a class by any other name
         kind = "tried"
 
         def load(self, runner: Runner, endpoint: Endpoint, seed: int) -> None:

@@ -17,8 +17,10 @@ from dyno.lab import Interrupt, Lab, Listener, Rooms
 from dyno.lab.disk import DiskGuard
 from dyno.model.base import InvalidRun, RunError, UserError
 from dyno.model.run import Outcome, RunRecord, Step
-from dyno.model.study import Study
+from dyno.model.study import KindSpec, Study
 from dyno.store import Results, StoreError, new_results
+from dyno.workloads.base import Checked
+from dyno.workloads.simulated import SimulatedWorkload
 from tests.making import make_study, scratch_in
 from tests.unit.lab.laboratory import (
     LASTING,
@@ -681,9 +683,81 @@ def test_a_system_that_cannot_be_provided_is_an_error_for_the_user(lab: Laborato
 
 def test_a_workload_that_cannot_drive_the_system_is_refused_with_what_it_can(lab: Laboratory) -> None:
     with pytest.raises(
-        UserError, match=r"workload.kind: ycsb cannot drive system simulated .*it can drive null, sqlite"
+        UserError,
+        match=r"workload.kind: ycsb cannot drive system simulated .*it can drive mariadb, null, postgresql, sqlite",
     ):
         lab.run(make_study(workload="ycsb", workload_options={"mix": "a", "operations": 1}))
+
+
+def test_latency_is_not_what_a_study_of_unlike_loops_can_go_by(lab: Laboratory) -> None:
+    def with_rates(first: float | None, second: float | None, of: str = "latency_p99") -> Study:
+        study = make_study({"kind": ("a", "b")}, system="null", compare="kind", precision_of="ratio", of=of)
+        cells = [
+            cell.model_copy(
+                update={
+                    "system": KindSpec(kind="null"),
+                    "workload": KindSpec(kind="ycsb", options={"mix": "c", "operations": 1, "rate": rate}),
+                }
+            )
+            for cell, rate in zip(study.cells, (first, second), strict=True)
+        ]
+        return study.model_copy(update={"cells": tuple(cells)})
+
+    rooms = Rooms.open()
+    with pytest.raises(UserError, match=r"latency_p99 of kind=a and kind=b do not compare: one is of a closed loop"):
+        rooms.refuse_mismatches(with_rates(None, 100.0))
+    rooms.refuse_mismatches(with_rates(None, 100.0, of="throughput"))
+    rooms.refuse_mismatches(with_rates(50.0, 100.0))
+
+
+@pytest.mark.parametrize(
+    ("system", "options", "workload", "message"),
+    [
+        ("null", {}, {"kind": "ycsb", "data_integrity": True}, "this system stores nothing"),
+        ("sqlite", {}, {"kind": "ycsb", "limits": {"read": "1 s"}}, "limits are of servers"),
+        ("mariadb", {}, {"kind": "go-ycsb"}, "go-ycsb connects by TCP alone: write system.config.connect: tcp"),
+        ("mariadb", {"max_connections": 10}, {"kind": "ycsb", "threads": 11}, "lets 10 client in"),
+        ("null", {}, {"kind": "ledger"}, "ledger cannot drive system null"),
+        ("null", {}, {"kind": "tpcc", "warehouses": 1}, "tpcc cannot drive system null"),
+    ],
+)
+def test_what_could_only_fail_is_refused(
+    system: str, options: dict[str, Any], workload: dict[str, Any], message: str
+) -> None:
+    kind = workload.pop("kind")
+    least = {"mix": "c"} if "ycsb" in kind else {}
+    study = make_study(
+        {}, system=system, options=options, workload=kind, workload_options={**least, "operations": 1, **workload}
+    )
+    with pytest.raises(UserError, match=message):
+        Rooms.open().refuse_mismatches(study)
+
+
+def test_a_workload_that_cannot_be_provided_is_an_error_for_the_user(lab: Laboratory) -> None:
+    class Absent(SimulatedWorkload):
+        def provision(self, host: Any, logs: Any, limit: float) -> dict[str, str]:
+            raise RunError("no such tool")
+
+    lab.workload_class = Absent
+    with pytest.raises(UserError, match="workload tried cannot be provided: no such tool"):
+        lab.run(tried())
+
+
+def test_what_a_workload_finds_in_the_store_is_kept_and_fails_the_run_where_it_is_wrong(lab: Laboratory) -> None:
+    class Checking(SimulatedWorkload):
+        wrong: str | None = None
+
+        def check(self, runner: Any, endpoint: Any, seed: int) -> Checked:
+            return Checked({"ledger.lost": 2.0}, self.wrong)
+
+    lab.workload_class = Checking
+    record = lab.records(tried())[0]
+    assert (record.outcome, record.status["ledger.lost"]) == (Outcome.OK, 2.0)
+    Checking.wrong = "2 rows lost"
+    record = lab.records(tried())[0]
+    assert (record.outcome, record.step, record.cause) == (Outcome.FAILED, Step.CHECK, "2 rows lost")
+    assert record.status["ledger.lost"] == 2.0
+    assert record.responses["throughput"] > 0, "what it measured is still to be seen"
 
 
 def test_the_versions_of_the_system_and_of_the_driver_are_kept(lab: Laboratory) -> None:

@@ -225,7 +225,7 @@ fn all_core_workloads_are_exact_without_a_journal() {
 fn rows(folder: &Folder) -> Vec<Vec<String>> {
     let database = rusqlite::Connection::open(folder.path("ycsb.db")).unwrap();
     let mut statement = database
-        .prepare("SELECT * FROM usertable ORDER BY key")
+        .prepare("SELECT * FROM usertable ORDER BY ycsb_key")
         .unwrap();
     let columns = statement.column_count();
     statement
@@ -641,6 +641,11 @@ fn a_result_of_an_earlier_run_does_not_outlive_the_start_of_the_next() {
     assert_ne!(fs::read(folder.path("out/result.json")).unwrap(), before);
     assert_eq!(
         folder.names("out"),
-        ["intervals.jsonl", "latency.hlog", "result.json"]
+        [
+            "errors.jsonl",
+            "intervals.jsonl",
+            "latency.hlog",
+            "result.json"
+        ]
     );
 }

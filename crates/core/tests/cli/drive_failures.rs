@@ -30,7 +30,7 @@ fn a_row_deleted_behind_its_back_is_counted_as_missing_and_never_as_a_fast_read(
     let database = rusqlite::Connection::open(folder.path("ycsb.db")).unwrap();
     let deleted = database
         .execute(
-            "DELETE FROM usertable WHERE key IN (SELECT key FROM usertable LIMIT 250)",
+            "DELETE FROM usertable WHERE ycsb_key IN (SELECT ycsb_key FROM usertable LIMIT 250)",
             [],
         )
         .unwrap();

@@ -59,9 +59,6 @@ pub trait Backend: Sync + Sized {
     /// The settings as read back.
     fn effective(&self) -> Map<String, Value>;
 
-    /// Counters of one connection that only ever grow.
-    fn counters(&self, connection: &Self::Connection) -> Status;
-
     /// Ends what clients wait for: the run is to end, and some of them still wait for an answer.
     fn interrupt(&self) {}
 

@@ -33,10 +33,6 @@ impl Backend for Null {
         Map::new()
     }
 
-    fn counters(&self, (): &()) -> Status {
-        Status::new()
-    }
-
     fn close(self, _: Vec<()>, _: bool) -> Result<Status, Failure> {
         Ok(Status::new())
     }

@@ -137,10 +137,6 @@ impl<C: Protocol> Backend for Servers<C> {
         self.effective.clone()
     }
 
-    fn counters(&self, _: &C) -> Status {
-        Status::new()
-    }
-
     fn interrupt(&self) {
         self.interrupters.iter().for_each(Interrupter::interrupt);
     }

@@ -86,27 +86,6 @@ impl Backend for Sqlite {
         }
     }
 
-    fn counters(&self, connection: &rusqlite::Connection) -> Status {
-        Status::from([
-            (
-                "cache_hits",
-                counter(connection, ffi::SQLITE_DBSTATUS_CACHE_HIT),
-            ),
-            (
-                "cache_misses",
-                counter(connection, ffi::SQLITE_DBSTATUS_CACHE_MISS),
-            ),
-            (
-                "cache_writes",
-                counter(connection, ffi::SQLITE_DBSTATUS_CACHE_WRITE),
-            ),
-            (
-                "cache_spills",
-                counter(connection, ffi::SQLITE_DBSTATUS_CACHE_SPILL),
-            ),
-        ])
-    }
-
     fn close(
         self,
         mut connections: Vec<rusqlite::Connection>,
@@ -302,21 +281,4 @@ fn at(path: &Path, error: OperationError) -> Failure {
         error.kind.name(),
         format!("database {}: {}", path.display(), error.message),
     )
-}
-
-/// One of a connection's own counters since it was opened; 0 where the library does not know it.
-fn counter(connection: &rusqlite::Connection, which: std::ffi::c_int) -> f64 {
-    let (mut current, mut highest) = (0, 0);
-    // SAFETY: the handle is valid while `connection` is borrowed, no other thread uses it meanwhile,
-    // and both numbers outlive the call, which only writes to them.
-    #[allow(unsafe_code)]
-    let code = unsafe {
-        let handle = connection.handle();
-        ffi::sqlite3_db_status64(handle, which, &raw mut current, &raw mut highest, 0)
-    };
-    if code == ffi::SQLITE_OK {
-        current as f64
-    } else {
-        0.0
-    }
 }

@@ -363,10 +363,9 @@ impl<C: Connection> Rows for Statements<C> {
     }
 
     fn counters(&self) -> Status {
-        if self.rows_scanned == 0 {
-            return Status::new();
-        }
-        Status::from([("rows_scanned", self.rows_scanned as f64)])
+        let mut counters = Status::from_iter(self.connection.counters());
+        counters.insert("rows_scanned", self.rows_scanned as f64);
+        counters
     }
 }
 

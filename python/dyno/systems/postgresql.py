@@ -1,0 +1,249 @@
+"""PostgreSQL, from Debian's postgresql-15 or newer."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import signal
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, model_validator
+
+from dyno import sql
+from dyno.model.base import RunError, Scalar
+from dyno.systems.server import (
+    DATABASE,
+    PASSWORD,
+    USER,
+    Counters,
+    ServerOptions,
+    ServerSystem,
+    newest,
+    truth,
+)
+
+_PACKAGE = "postgresql"
+_PORT = 5432  # names the socket file where it is reached by that alone
+
+_OURS = {
+    "cluster_name", "config_file", "data_directory", "external_pid_file", "hba_file", "ident_file", "listen_addresses",
+    "log_destination", "logging_collector", "port", "unix_socket_directories",
+}  # fmt: skip
+
+# These do not change what a loaded data set is made of; cells that differ in anything else load their own.
+_LEAVES_DATA_ALONE = {
+    "backend_flush_after", "bgwriter_delay", "bgwriter_flush_after", "bgwriter_lru_maxpages",
+    "bgwriter_lru_multiplier", "checkpoint_completion_target", "checkpoint_flush_after", "checkpoint_timeout",
+    "commit_delay", "commit_siblings", "cpu_index_tuple_cost", "cpu_operator_cost", "cpu_tuple_cost",
+    "deadlock_timeout", "default_transaction_isolation", "effective_cache_size", "effective_io_concurrency",
+    "enable_seqscan", "fsync", "full_page_writes", "huge_pages", "jit", "lock_timeout",
+    "maintenance_work_mem", "max_connections", "max_parallel_workers", "max_parallel_workers_per_gather",
+    "max_wal_size", "max_worker_processes", "min_wal_size", "random_page_cost", "seq_page_cost", "shared_buffers",
+    "statement_timeout", "synchronous_commit", "temp_buffers", "wal_buffers", "wal_sync_method", "wal_writer_delay",
+    "wal_writer_flush_after", "work_mem",
+}  # fmt: skip
+
+_TELLING = (
+    "server_version", "autovacuum", "block_size", "checkpoint_timeout", "data_checksums",
+    "default_transaction_isolation", "fsync", "full_page_writes", "max_connections", "max_wal_size", "shared_buffers",
+    "synchronous_commit", "wal_level", "wal_sync_method",
+)  # fmt: skip
+
+_OF_DATABASE = (
+    "xact_commit", "xact_rollback", "blks_read", "blks_hit", "tup_returned", "tup_fetched", "tup_inserted",
+    "tup_updated", "tup_deleted", "conflicts", "temp_files", "temp_bytes", "deadlocks", "sessions",
+)  # fmt: skip
+
+_DEFAULT_MAX_CONNECTIONS, _DEFAULT_RESERVED = 100, 3
+
+
+class PostgresqlOptions(ServerOptions):
+    """Besides the server's own parameters."""
+
+    data_checksums: Annotated[
+        bool, Field(description="initdb --data-checksums: every page has one, and all are checked after each run")
+    ] = False
+    check: Annotated[
+        Literal["none", "shutdown"],
+        Field(
+            description="after each run: that it was shut down cleanly, and its checksums where it has them; or none"
+        ),
+    ] = "shutdown"
+
+    @model_validator(mode="after")
+    def _leaves_dyno_its_own(self) -> PostgresqlOptions:
+        if ours := sorted(_OURS & self.settings.keys()):
+            raise ValueError(f"{ours[0]} is dyno's own to set")
+        return self
+
+
+class PostgresqlSystem(ServerSystem[PostgresqlOptions]):
+    """One cluster; what the study does not set is as initdb writes it."""
+
+    kind = "postgresql"
+    backend = "postgresql"
+    Options = PostgresqlOptions
+    program = "postgres"
+    account = "postgres"
+    farewell = signal.SIGINT  # SIGTERM would wait for every client to leave by itself
+    undo_by = signal.SIGQUIT  # SIGKILL would leave its shared memory behind
+
+    @classmethod
+    def most_clients(cls, options: PostgresqlOptions) -> int | None:
+        """As many as it has connections, less those reserved for superusers."""
+        given = options.settings
+        try:
+            most = int(given.get("max_connections", _DEFAULT_MAX_CONNECTIONS))
+            return most - int(given.get("superuser_reserved_connections", _DEFAULT_RESERVED))
+        except ValueError:
+            return None  # the server says what is wrong with it
+
+    def programs(self) -> dict[str, Path]:
+        """Debian keeps those of each version in a folder of its own; the newest is taken, else those on the PATH."""
+        found: dict[str, Path] = {}
+        for name in ("postgres", "initdb", "pg_controldata", "pg_checksums"):
+            on_path = shutil.which(name)
+            where = newest(f"usr/lib/postgresql/*/bin/{name}") or (Path(on_path) if on_path else None)
+            if where is None:
+                raise RunError(
+                    f"{name} not found in /usr/lib/postgresql/*/bin nor on the PATH: apt-get install {_PACKAGE}"
+                )
+            found[name] = where
+        return found
+
+    def data_key(self) -> dict[str, Any]:
+        """Every setting that may shape what is stored."""
+        shaping = {name: value for name, value in self.options.settings.items() if name not in _LEAVES_DATA_ALONE}
+        return {**shaping, "data_checksums": self.options.data_checksums}
+
+    def make_empty(self, folder: Path, limit: float) -> None:
+        """A cluster into which nobody is let but dyno's account, which is no superuser."""
+        host, programs, account = self.place.host, self.programs(), self._account()
+        words = [str(programs["initdb"]), "-D", str(folder), "--no-sync", "--no-instructions", "--username=postgres"]
+        words += ["--auth=trust", "--encoding=UTF8", "--locale=C"]
+        words += ["--data-checksums"] if self.options.data_checksums else []
+        host.run(words, limit=limit, log=self.place.logs / "initdb", account=account)
+        rules = [f"local all {USER} scram-sha-256", f"host all {USER} 127.0.0.1/32 scram-sha-256"]
+        (folder / "pg_hba.conf").write_text("".join(f"{rule}\n" for rule in rules))
+        # In single-user mode no superuser ever listens. It ends well whatever it was told, so its words are looked at.
+        log = self.place.logs / "postgres-single"
+        host.run(
+            [str(programs["postgres"]), "--single", "-D", str(folder), "postgres"],
+            limit=limit,
+            log=log,
+            account=account,
+            told=[
+                f"CREATE USER {USER} PASSWORD '{PASSWORD}'",
+                f"GRANT pg_monitor TO {USER}",
+                f"CREATE DATABASE {DATABASE} OWNER {USER}",
+            ],
+        )
+        said = log.with_name(f"{log.name}.stderr").read_text(errors="replace")
+        if wrong := re.search(r"(?:ERROR|FATAL|PANIC):.*", said):
+            raise RunError(f"postgres --single: {wrong[0]}")
+
+    def command(self, folder: Path, port: int | None) -> list[str]:
+        """Its log goes to standard error, which dyno keeps."""
+        words = [str(self.programs()["postgres"]), "-D", str(self.place.data), self.marker(folder)]
+        words += [f"--listen_addresses={'' if port is None else '127.0.0.1'}", f"--port={port or _PORT}"]
+        words += ["--logging_collector=off", "--log_destination=stderr"]
+        given = self.options.settings.items()
+        return words + [f"--{name}={_switch(value) if isinstance(value, bool) else value}" for name, value in given]
+
+    def socket_file(self, folder: Path) -> Path:
+        """PostgreSQL names it itself. By TCP nothing is looked for there."""
+        return folder / f".s.PGSQL.{_PORT}"
+
+    def marker(self, folder: Path) -> str:
+        """The folder is new with each start."""
+        return f"--unix_socket_directories={folder}"
+
+    def read_settings(self, connection: sql.Connection) -> tuple[dict[str, Any], dict[str, Any]]:
+        """From pg_settings, which has the unit and the type of each parameter too."""
+        rows = connection.rows("SELECT lower(name), setting, coalesce(unit, ''), vartype FROM pg_settings")
+        known = {str(name): (str(value), str(unit), str(kind)) for name, value, unit, kind in rows}
+        effective = {name: _effective(*known[name]) for name in _TELLING if name in known}
+        asked: dict[str, Any] = {"data_checksums": _switch(self.options.data_checksums)}
+        for name, wish in self.options.settings.items():
+            asked[name] = wish
+            if name in known:
+                asked[name], effective[name] = canonical(wish, *known[name])
+        return asked, effective
+
+    def read_counters(self, connection: sql.Connection) -> Counters:
+        """Of the database, the background writer and the log."""
+        columns = ", ".join(_OF_DATABASE)
+        (row,) = connection.rows(f"SELECT {columns} FROM pg_stat_database WHERE datname = %s", DATABASE)
+        counters = {f"database.{name}": float(value) for name, value in zip(_OF_DATABASE, row, strict=True)}
+        # The columns of these differ from version to version.
+        for view, prefix in (("pg_stat_bgwriter", "bgwriter"), ("pg_stat_wal", "wal")):
+            for name, value in connection.rows(f"SELECT key, value FROM {view} AS v, jsonb_each_text(to_jsonb(v))"):
+                if name != "stats_reset" and value is not None:
+                    counters[f"{prefix}.{name}"] = float(value)
+        return counters
+
+    def read_sizes(self, connection: sql.Connection) -> Counters:
+        """What the database takes on disk."""
+        return {"database.bytes": float(connection.value("SELECT pg_database_size(%s)", DATABASE))}
+
+    def check(self, limit: float) -> None:
+        """Its own tools' word on the stopped cluster."""
+        if self.options.check == "none":
+            return
+        programs, logs = self.programs(), self.place.logs
+        said = self.place.host.run(
+            [str(programs["pg_controldata"]), "-D", str(self.place.data)], limit=limit, log=logs / "pg_controldata"
+        )
+        state = re.search(r"Database cluster state:\s*(.*)", said)
+        if state is None or state[1].strip() != "shut down":
+            raise RunError(f"the cluster was not shut down cleanly: it is {state[1].strip() if state else 'unknown'}")
+        if self.options.data_checksums:
+            words = [str(programs["pg_checksums"]), "--check", "-D", str(self.place.data)]
+            self.place.host.run(words, limit=limit, log=logs / "pg_checksums")
+
+
+_BYTES = {"B": 1, "kB": 1024, "MB": 1024**2, "GB": 1024**3, "TB": 1024**4}
+_MICROSECONDS = {
+    "us": 1, "ms": 1000, "s": 1_000_000, "min": 60_000_000, "h": 3_600_000_000, "d": 86_400_000_000,
+}  # fmt: skip
+
+
+def canonical(wish: Scalar, value: str, unit: str, kind: str) -> tuple[Any, Any]:
+    """What was asked for and what is effective in the same terms; quantities in bytes or microseconds."""
+    effective = _effective(value, unit, kind)
+    if kind == "bool":
+        switch = truth(wish)
+        return wish if switch is None else _switch(switch), effective
+    if kind in ("integer", "real"):
+        number = _quantity(wish, unit)
+        return wish if number is None else number, effective
+    return (str(wish).lower(), value.lower()) if kind == "enum" else (str(wish), value)
+
+
+def _effective(value: str, unit: str, kind: str) -> Any:
+    if kind not in ("integer", "real"):
+        return value
+    number = _quantity(value, unit)
+    return value if number is None else number
+
+
+def _quantity(value: Scalar, unit: str) -> float | int | None:
+    """A number with or without a unit; without, it counts the parameter's own, such as `8kB`."""
+    found = re.fullmatch(r"(-?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?)\s*([A-Za-z]*)", str(value).strip())
+    own = re.fullmatch(r"(\d*)([A-Za-z]*)", unit)
+    if found is None or own is None or isinstance(value, bool):
+        return None
+    scales = next((scales for scales in (_BYTES, _MICROSECONDS) if own[2] in scales), {})
+    if found[2] and found[2] not in scales:
+        return None
+    factor = scales[found[2]] if found[2] else int(own[1] or 1) * scales.get(own[2], 1)
+    number = float(found[1])
+    if number < 0:
+        return int(number)  # -1 stands for "as the server likes" and counts nothing
+    amount = number * factor
+    return int(amount) if amount.is_integer() else amount
+
+
+def _switch(on: bool) -> str:
+    return "on" if on else "off"

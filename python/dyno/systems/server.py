@@ -1,0 +1,314 @@
+"""What is common to systems that are server programs: their life as processes, their settings, their counters.
+
+What differs from server to server is said in the module of each. Here is also all that knows of the deployment, which
+is native for now: a process of this machine with a folder of its own.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import secrets
+import signal
+import socket
+import tempfile
+import time
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Annotated, Any, ClassVar, Literal, TypeVar
+
+from pydantic import AfterValidator, ConfigDict, Field
+
+from dyno import sql
+from dyno.hosts import Process, accounts
+from dyno.hosts.accounts import Account
+from dyno.hosts.undo import UndoError
+from dyno.model.base import Frozen, InvalidRun, RunError, Scalar
+from dyno.model.endpoint import Endpoint
+from dyno.systems.base import System
+
+USER = PASSWORD = DATABASE = "dyno"
+"""The account that workloads come as, with rights on its own database alone, and from this machine alone."""
+
+_LONGEST_SOCKET_PATH = 107  # sun_path of unix(7) has 108 bytes, and ends in a zero
+_SETTING = re.compile(r"[a-z][a-z0-9_]*(\.[a-z][a-z0-9_]*)?")
+_LOOK_EVERY_S = 0.02
+_LAST_LINES = 3
+
+Counters = dict[str, float]
+
+
+def _setting(name: str) -> str:
+    if _SETTING.fullmatch(name) is None:
+        raise ValueError("is no name of a server's setting: they are lower-case letters, digits and '_'")
+    return name
+
+
+class ServerOptions(Frozen):
+    """dyno's own options; every other key is a setting of the server, passed on as it is and read back."""
+
+    model_config = ConfigDict(extra="allow")
+    __pydantic_extra__: dict[Annotated[str, AfterValidator(_setting)], Scalar]
+
+    connect: Annotated[
+        Literal["socket", "tcp"], Field(description="how clients reach it: a socket file, or TCP on 127.0.0.1")
+    ] = "socket"
+
+    @property
+    def settings(self) -> dict[str, Scalar]:
+        """The server's own, as the study asks for them."""
+        return dict(self.__pydantic_extra__ or {})
+
+
+O = TypeVar("O", bound=ServerOptions)  # noqa: E741 - the options of one kind
+
+
+class ServerSystem(System[O]):
+    """A server in a data folder of its own, reached by a socket file or a free port of this machine alone."""
+
+    program: ClassVar[str]
+    """What its process is called in messages, logs and samples."""
+    account: ClassVar[str]
+    """The user that it runs as where dyno is root."""
+    farewell: ClassVar[signal.Signals] = signal.SIGTERM
+    """What asks it to end cleanly."""
+    undo_by: ClassVar[signal.Signals] = signal.SIGKILL
+    """What ends it at once without leaving anything behind, its data aside."""
+
+    _process: Process | None = None
+    _folder: Path | None = None
+    _endpoint: Endpoint | None = None
+    _asked: Mapping[str, Any] | None = None
+    _effective: Mapping[str, Any] = {}
+    _before: Counters = {}
+
+    @classmethod
+    def reached_by(cls, options: O) -> str | None:
+        """As the study says."""
+        return options.connect
+
+    # What each server says of itself
+
+    @abstractmethod
+    def programs(self) -> dict[str, Path]:
+        """The programs that it needs. Raises RunError where one is missing, naming the package to install."""
+
+    @abstractmethod
+    def make_empty(self, folder: Path, limit: float) -> None:
+        """Fill an empty folder, which the server's account owns, with a store that has the account and database."""
+
+    @abstractmethod
+    def command(self, folder: Path, port: int | None) -> list[str]:
+        """What starts it; sockets and the like go to `folder`, `port` is None where it is reached by socket alone."""
+
+    @abstractmethod
+    def socket_file(self, folder: Path) -> Path:
+        """The socket file that it makes there."""
+
+    @abstractmethod
+    def marker(self, folder: Path) -> str:
+        """That one of the command's arguments which names this folder."""
+
+    @abstractmethod
+    def read_settings(self, connection: sql.Connection) -> tuple[dict[str, Any], dict[str, Any]]:
+        """What was asked for, in the server's own terms, and what is effective: that, and what matters besides."""
+
+    @abstractmethod
+    def read_counters(self, connection: sql.Connection) -> Counters:
+        """Those of its own counters that only grow."""
+
+    @abstractmethod
+    def read_sizes(self, connection: sql.Connection) -> Counters:
+        """Those of its figures that are as they are now."""
+
+    # The life
+
+    def provision(self, limit: float) -> dict[str, str]:
+        """Find the programs, the account to run them as, and whether it can reach the data."""
+        programs = self.programs()
+        account = self._account()
+        if account is not None:
+            # Ours to open, and nobody chose its mode.
+            own = self.place.data.parent
+            own.chmod(own.stat().st_mode | 0o011)
+            if barrier := account.barrier(self.place.data):
+                raise RunError(
+                    f"user {account.name}, as whom {self.program} runs, may not enter {barrier}, below which the data "
+                    f"are to be: `chmod a+x {barrier}`, or choose another place with --work"
+                )
+        said = self.place.host.run(
+            [str(programs[self.program]), "--version"], limit=limit, log=self.place.logs / f"{self.program}-version"
+        )
+        found = re.search(r"\d+\.\d+(\.\d+)*(-[A-Za-z]+)?", said)
+        return {self.kind: found[0] if found else said.strip()}
+
+    def prepare(self, limit: float) -> None:
+        """A copy of the empty store that was made for the first data set of this key."""
+        host, deadline = self.place.host, time.monotonic() + limit
+        host.remove_tree(self.place.data)
+        key = hashlib.sha256(json.dumps([self.kind, self.data_key()], sort_keys=True).encode()).hexdigest()[:16]
+        templates = self.place.shared or self.place.data.parent
+        template = templates / f"empty-{self.kind}-{key}"
+        if not template.exists():
+            making = templates / f"{template.name}-{secrets.token_hex(4)}"
+            making.mkdir(mode=0o700, parents=True)
+            if account := self._account():
+                accounts.give(making, account)
+            self.make_empty(making, deadline - time.monotonic())
+            making.rename(template)
+        host.copy_tree(template, self.place.data, reflink=False, limit=deadline - time.monotonic())
+
+    def start(self, run: int, limit: float) -> None:
+        """Start the process; whether it came up is for `ready` to see."""
+        if not self.place.data.is_dir():
+            raise RunError("there are no data to start on")
+        self._asked = None
+        folder = self._new_folder()
+        port = free_port() if self.options.connect == "tcp" else None
+        self._process = self.place.host.start_server(
+            self.command(folder, port),
+            log=self.place.logs / self.program,
+            marker=self.marker(folder),
+            undo_by=self.undo_by,
+            account=self._account(),
+        )
+        where: dict[str, Any] = (
+            {"socket": str(self.socket_file(folder))} if port is None else {"host": "127.0.0.1", "port": port}
+        )
+        self._endpoint = Endpoint(
+            backend=self.backend,
+            settings={**where, "user": USER, "password": PASSWORD, "database": DATABASE},
+            processes={self.program: self._process.pid},
+        )
+
+    def ready(self, limit: float) -> Endpoint:
+        """Ask it until it answers; then see that what the study asks for is what it runs with."""
+        if self._process is None or self._endpoint is None:
+            raise RunError(f"{self.program} was not started")
+        with self._answering(self._process, self._endpoint, limit) as connection:
+            asked, effective = self.read_settings(connection)
+            self._asked, self._effective = asked, {**effective, "connect": self.options.connect}
+            self._before = self.read_counters(connection)
+        for name, value in asked.items():
+            if effective.get(name) != value:
+                raise InvalidRun(
+                    f"{name} is {effective.get(name, 'not a setting that the server shows')}, the study asks for "
+                    f"{value}: the setting was not effective"
+                )
+        return self._endpoint
+
+    def asked(self) -> dict[str, Any]:
+        """Every setting that the study makes, in the server's own terms as soon as it was ready."""
+        return dict(self.options.settings if self._asked is None else self._asked)
+
+    def settings(self) -> dict[str, Any]:
+        """What the server said when it was ready."""
+        return dict(self._effective)
+
+    def status(self) -> dict[str, float]:
+        """Counters since it was ready, and sizes as they are now."""
+        if self._process is None or self._endpoint is None:
+            return {}
+        with sql.connect(self._endpoint, limit=30.0) as connection:
+            now, sizes = self.read_counters(connection), self.read_sizes(connection)
+        return {**{name: value - self._before.get(name, 0.0) for name, value in now.items()}, **sizes}
+
+    def stop(self, limit: float) -> None:
+        """Ask it to end cleanly. Raises RunError where it had to be killed, or had ended by itself."""
+        process = self._process
+        if process is None:
+            return
+        early = process.wait(0)
+        begun = time.monotonic()
+        status = self._end(process, limit)
+        if early is not None:
+            raise RunError(f"{self.program} had ended by itself with status {early}: {process.complaint(_LAST_LINES)}")
+        if status == -signal.SIGKILL and time.monotonic() - begun >= limit:
+            raise RunError(f"{self.program} did not end within {limit:g} s and was killed")
+        # Told before it could listen to it, it ends by the signal itself; nothing was done to its data then.
+        if status != 0 and not (status == -self.farewell and self._asked is None):
+            raise RunError(f"{self.program} ended with status {status}: {process.complaint(_LAST_LINES)}")
+
+    def _end(self, process: Process, limit: float) -> int:
+        folder, self._folder = self._folder, None
+        self._process = self._endpoint = None
+        try:
+            status = self.place.host.end_server(process, limit=limit, farewell=self.farewell)
+            if folder is not None:
+                self.place.host.remove_temporary_folder(folder)
+        except UndoError as error:
+            raise RunError(f"{self.program}: {error}") from error
+        return status
+
+    def _account(self) -> Account | None:
+        try:
+            return accounts.for_server(self.account)
+        except KeyError:
+            raise RunError(
+                f"there is no user {self.account}, as whom {self.program} is to run since it refuses root: "
+                f"install {self.program} from its package, or run dyno as another user"
+            ) from None
+
+    def _new_folder(self) -> Path:
+        """A folder for sockets: a short path, since a socket's may have 107 bytes and the data's may be longer."""
+        for parent in (Path(tempfile.gettempdir()), Path("/tmp")):
+            folder = parent / f"dyno-{secrets.token_hex(4)}"
+            if len(str(self.socket_file(folder)).encode()) <= _LONGEST_SOCKET_PATH:
+                break
+        else:
+            raise RunError(f"no path below {parent} is short enough for a socket (107 bytes)")
+        self._folder = self.place.host.temporary_folder(folder)
+        folder.chmod(0o755)
+        if account := self._account():
+            accounts.give(folder, account)
+        return folder
+
+    def _answering(self, process: Process, endpoint: Endpoint, limit: float) -> sql.Connection:
+        deadline = time.monotonic() + limit
+        while True:
+            try:
+                return sql.connect(endpoint, limit=max(deadline - time.monotonic(), 0.1))
+            except sql.SqlError as error:
+                # Waits for its end and not for time to pass: a server that dies is noticed at once.
+                if (status := process.wait(_LOOK_EVERY_S)) is not None:
+                    how = f"by signal {-status}" if status < 0 else f"with status {status}"
+                    self._end(process, 0.0)
+                    raise RunError(
+                        f"{self.program} ended {how} as it started: {process.complaint(_LAST_LINES)}"
+                    ) from error
+                if time.monotonic() > deadline:
+                    raise RunError(f"{self.program} did not answer within {limit:g} s: {error}") from error
+
+
+def free_port() -> int:
+    """A port of 127.0.0.1 that nobody listens on now."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+def newest(pattern: str, folder: str = "/") -> Path | None:
+    """The file of that pattern whose path has the highest number in it; None where there is none."""
+    found = sorted(Path(folder).glob(pattern), key=lambda path: [int(n) for n in re.findall(r"\d+", str(path))])
+    return found[-1] if found else None
+
+
+_UNITS = {"": 0, "K": 1, "M": 2, "G": 3, "T": 4, "P": 5, "E": 6}
+
+
+def binary_number(value: Scalar) -> int | None:
+    """`128M` as MariaDB reads it; None where it is no whole number."""
+    found = re.fullmatch(r"(-?\d+)([KMGTPE]?)", str(value).strip().upper())
+    return None if found is None else int(found[1]) << (10 * _UNITS[found[2]])
+
+
+def truth(value: Scalar) -> bool | None:
+    """A switch in any of the spellings that servers take; None where it is none."""
+    words: Sequence[tuple[bool, tuple[str, ...]]] = (
+        (True, ("on", "true", "yes", "1")),
+        (False, ("off", "false", "no", "0")),
+    )
+    return next((meaning for meaning, spelt in words if str(value).strip().lower() in spelt), None)

@@ -1,0 +1,342 @@
+"""YCSB's core workloads carried out by go-ycsb: to set dyno's figures beside those that others publish.
+
+What its output means was seen at go-ycsb 1.0.1. Faults of its that are guarded against: it ends with status 0 whatever
+happened to its operations; its workload A is uniform where YCSB's is Zipfian; it opens a profiling port on every
+address; a read of a key that is not there counts as one that succeeded; its interval reports are cumulative.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import polars as pl
+from pydantic import Field
+
+from dyno import sql
+from dyno.hosts import LocalHost, tools
+from dyno.model.base import Frozen, InvalidRun, RunError
+from dyno.model.endpoint import Endpoint
+from dyno.model.units import Duration, Share, Size
+from dyno.workloads.base import INTERVAL_COLUMNS, Measured, Runner, Workload
+from dyno.workloads.ycsb import CHOOSERS, MIXES
+
+_TOOL = "go-ycsb"
+_OVERHEAD = 1.5
+_LEAST_REACHED = 0.99
+_OPERATIONS = ("READ", "UPDATE", "INSERT", "SCAN", "READ_MODIFY_WRITE")
+_COLUMNS = {"Avg": "mean", "50th": "p50", "90th": "p90", "95th": "p95", "99th": "p99", "99.9th": "p999", "Max": "max"}
+
+
+class GoYcsbOptions(Frozen):
+    """Named as those of kind ycsb."""
+
+    mix: Annotated[Literal["a", "b", "c", "d", "e", "f"], Field(description="a core workload")]
+    records: Annotated[int, Field(ge=1, le=10**10, description="rows loaded before the first run")] = 1000
+    operations: Annotated[int, Field(ge=1, le=10**10, description="measured operations, over all threads")]
+    warmup: Annotated[Duration, Field(le=86400, description="before the measured part; whole seconds")] = 0.0
+    threads: Annotated[int, Field(ge=1, le=4096, description="clients")] = 1
+    target: Annotated[
+        int | None,
+        Field(
+            ge=1, le=10**7, description="operations a second at the most; still a closed loop: a stall is counted once"
+        ),
+    ] = None
+    key_chooser: Annotated[
+        Literal["zipfian", "uniform", "latest"] | None, Field(description="default: latest for mix d, else zipfian")
+    ] = None
+    field_count: Annotated[int, Field(ge=1, le=1000, description="fields of a row")] = 10
+    field_length: Annotated[Size, Field(ge=1, le=65535, description="of each field")] = 100
+    interval: Annotated[Duration, Field(ge=1, le=3600, description="of the time series; whole seconds")] = 1.0
+    max_errors: Annotated[
+        Share, Field(le=1, description="share of operations that may fail before the run is invalid")
+    ] = 0.0
+
+    @property
+    def chooser(self) -> str:
+        """By what keys are chosen in the end."""
+        return self.key_chooser or CHOOSERS.get(self.mix, "zipfian")
+
+
+class GoYcsbWorkload(Workload[GoYcsbOptions]):
+    """`go-ycsb load`, then `go-ycsb run`; the database itself is asked what became of them."""
+
+    kind = "go-ycsb"
+    Options = GoYcsbOptions
+    backends = frozenset({"mysql", "postgresql"})
+
+    def provision(self, host: LocalHost, logs: Path, limit: float) -> dict[str, str]:
+        """As `dyno get` built it."""
+        version = tools.installed(_TOOL)
+        if version is None:
+            raise RunError(f"{tools.tool_path(_TOOL)} is missing: `dyno get {_TOOL}` builds it")
+        return {_TOOL: version}
+
+    def refuses(self, backend: str, reached_by: str | None) -> str | None:
+        """It knows addresses and ports alone."""
+        return "go-ycsb connects by TCP alone: write system.config.connect: tcp" if reached_by == "socket" else None
+
+    def clients(self) -> int:
+        """Its pool opens up to two connections a thread."""
+        return 2 * self.options.threads
+
+    def warms_up(self) -> bool:
+        """By time."""
+        return self.options.warmup > 0
+
+    def data_key(self) -> dict[str, Any]:
+        """What the rows look like and how many there are."""
+        given = self.options
+        return {"records": given.records, "field_count": given.field_count, "field_length": given.field_length}
+
+    def data_bytes(self) -> int:
+        """Fields and their share of overhead."""
+        return round(self.options.records * self.options.field_count * self.options.field_length * _OVERHEAD)
+
+    def load(self, runner: Runner, endpoint: Endpoint, seed: int) -> None:
+        """Insert the records, and count them."""
+        status = runner.execute(self._words("load", endpoint), kept_as="go-ycsb-load")
+        text = (runner.logs / "go-ycsb-load.stdout").read_text(errors="replace")
+        if status != 0:
+            raise RunError(f"go-ycsb load ended with status {status}: {_last_words(runner, text)}")
+        rows = self._rows(endpoint)
+        if rows != self.options.records:
+            raise RunError(f"go-ycsb load left {rows} rows, not {self.options.records}: {_first_error(text)}")
+
+    def drive(self, runner: Runner, endpoint: Endpoint, seed: int) -> Measured:
+        """Run the mix, read what it says, and see in the database whether it is so."""
+        status = runner.execute(self._words("run", endpoint), kept_as="go-ycsb-run")
+        ended_ns = time.time_ns()
+        text = (runner.logs / "go-ycsb-run.stdout").read_text(errors="replace")
+        if status != 0:
+            raise RunError(f"go-ycsb ended with status {status}: {_last_words(runner, text)}")
+        said = parse(text)
+        seconds = said.seconds - self.options.warmup
+        self._refuse(said, seconds, text)
+        self._refuse_rows(said, endpoint)
+        began_ns = ended_ns - round(seconds * 1e9)
+        return Measured(
+            complete=True,
+            responses=_responses(said, seconds),
+            errors={name.lower(): {"failed": count} for name, count in said.errors.items() if count},
+            measured_from_ns=began_ns,
+            measured_to_ns=ended_ns,
+            loop="closed",
+            notes=tuple(self._notes()),
+            ended_by="operations",
+            intervals=_intervals(said, began_ns, seconds, self.options.interval),
+        )
+
+    def _refuse(self, said: Said, seconds: float, text: str) -> None:
+        given = self.options
+        done, failed = said.operations, sum(said.errors.values())
+        if done == 0 or seconds <= 0:
+            raise InvalidRun(f"go-ycsb ended without a single successful operation: {_first_error(text)}")
+        if failed > given.max_errors * (done + failed):
+            raise InvalidRun(
+                f"{failed} of {done + failed} operations failed ({_first_error(text)}); "
+                f"allowed is {given.max_errors:.3%}"
+            )
+        if done + failed != given.operations and not (failed and given.mix == "f"):
+            # A read_modify_write that failed in its read never gets to its update, so that its parts do not add up.
+            raise InvalidRun(f"go-ycsb did {done + failed} operations, {given.operations} were asked for")
+        if given.target is not None and done / seconds < _LEAST_REACHED * given.target:
+            raise InvalidRun(
+                f"the rate was not reached: {done / seconds:.1f} of {given.target} operations a second (target)"
+            )
+
+    def _refuse_rows(self, said: Said, endpoint: Endpoint) -> None:
+        """What it says it inserted must be there, and every value must have its length."""
+        rows = self._rows(endpoint)
+        inserted = int(said.last.get("INSERT", {}).get("Count", 0))
+        expected = self.options.records + inserted
+        # Inserts of the warm-up are there and not counted, and a failed one may have been carried out.
+        unsure = self.options.warmup > 0 or said.errors.get("INSERT", 0) > 0
+        if rows < expected or (rows > expected and not unsure):
+            raise InvalidRun(f"the store has {rows} rows after the run; loaded and inserted were {expected}")
+        with sql.connect(endpoint, limit=600.0) as connection:
+            whole = f"length(FIELD0) = {self.options.field_length}"
+            wrong = rows - int(connection.value(f"SELECT count(*) FROM usertable WHERE {whole}"))
+        if wrong:
+            raise InvalidRun(f"{wrong} rows have a first field that is not {self.options.field_length} bytes long")
+
+    def _rows(self, endpoint: Endpoint) -> int:
+        with sql.connect(endpoint, limit=600.0) as connection:
+            return int(connection.value("SELECT count(*) FROM usertable"))
+
+    def _words(self, phase: str, endpoint: Endpoint) -> list[str]:
+        given, at = self.options, endpoint.settings
+        prefix = "mysql" if endpoint.backend == "mysql" else "pg"
+        shares = {f"{name.replace('_', '')}proportion": MIXES[given.mix].get(name, 0.0) for name in _SHARES}
+        properties: dict[str, Any] = {
+            "workload": "core",
+            "recordcount": given.records,
+            "operationcount": given.operations,
+            "threadcount": given.threads,
+            **shares,
+            "requestdistribution": given.chooser,
+            "insertorder": "hashed",
+            "fieldcount": given.field_count,
+            "fieldlength": given.field_length,
+            "fieldlengthdistribution": "constant",
+            "readallfields": "true",
+            "writeallfields": "false",
+            "maxscanlength": 100,
+            "scanlengthdistribution": "uniform",
+            "warmuptime": int(given.warmup),
+            "measurementtype": "histogram",
+            "outputstyle": "plain",
+            "measurement.interval": int(given.interval),
+            "silence": "false",
+            "debug.pprof": "127.0.0.1:0",
+            f"{prefix}.host": at["host"],
+            f"{prefix}.port": at["port"],
+            f"{prefix}.user": at["user"],
+            f"{prefix}.password": at.get("password", ""),
+            f"{prefix}.db": at["database"],
+        }
+        if prefix == "pg":
+            properties["pg.sslmode"] = "disable"
+        if given.target is not None and phase == "run":
+            properties["target"] = given.target
+        words = [str(tools.tool_path(_TOOL)), phase, prefix]
+        return words + [word for name, value in properties.items() for word in ("-p", f"{name}={value}")]
+
+    def _notes(self) -> Iterator[str]:
+        yield (
+            f"go-ycsb chose keys by its {self.options.chooser} (said on its command line: its own workload A would be "
+            "uniform), and counts a read of a key that is not there as one that succeeded; rows were counted by dyno."
+        )
+        yield (
+            "go-ycsb measures from the actual start of an operation, also with a target: what waits behind a stall is "
+            "in no latency of its (coordinated omission)."
+        )
+        if self.options.mix == "f":
+            yield "go-ycsb's total latency in mix f is over reads and updates, of which a read-modify-write has both."
+
+
+_SHARES = ("read", "update", "insert", "scan", "read_modify_write")
+Block = Mapping[str, Mapping[str, float]]
+
+
+@dataclass(frozen=True)
+class Said:
+    """What go-ycsb says: cumulative blocks, and how long all of it took."""
+
+    seconds: float
+    blocks: tuple[Block, ...]
+    last: Block
+
+    @property
+    def errors(self) -> dict[str, int]:
+        """Failed operations by kind."""
+        return {
+            name.removesuffix("_ERROR"): int(row["Count"])
+            for name, row in self.last.items()
+            if name.endswith("_ERROR") and name != "TOTAL_ERROR"
+        }
+
+    @property
+    def operations(self) -> int:
+        """Those that succeeded; a read-modify-write is one, though its read and its update are counted too."""
+        counts = {name: int(row["Count"]) for name, row in self.last.items()}
+        return sum(counts.get(name, 0) for name in _OPERATIONS[:4]) - counts.get("READ_MODIFY_WRITE", 0)
+
+
+def parse(text: str) -> Said:
+    """Its output from the first report on. Raises RunError where it did not finish."""
+    finished = re.search(r"^Run finished, takes (\S+)$", text, re.MULTILINE)
+    if finished is None:
+        raise RunError("go-ycsb's output does not say that the run finished")
+    before, after = text[: finished.start()], text[finished.end() :]
+    last = list(_blocks(after))
+    if len(last) != 1:
+        raise RunError("go-ycsb's output has no report after its end")
+    return Said(_go_duration(finished[1]), tuple(_blocks(before)), last[0])
+
+
+def _blocks(text: str) -> Iterator[Block]:
+    block: dict[str, dict[str, float]] = {}
+    for name, row in re.findall(r"^([A-Z_]+)\s+- (Takes\(s\): .*)$", text, re.MULTILINE):
+        if name in block:
+            yield block
+            block = {}
+        block[name] = {
+            label.removesuffix("(us)").removesuffix("(s)"): float(value)
+            for label, value in (field.split(": ") for field in row.strip().split(", "))
+        }
+    if block:
+        yield block
+
+
+def _go_duration(text: str) -> float:
+    units = {"h": 3600.0, "m": 60.0, "s": 1.0, "ms": 1e-3, "µs": 1e-6, "us": 1e-6, "ns": 1e-9}
+    parts = re.findall(r"([\d.]+)(h|ms|m|s|µs|us|ns)", text)
+    if "".join(number + unit for number, unit in parts) != text:
+        raise RunError(f"go-ycsb says that it took {text!r}, which is no duration")
+    return sum(float(number) * units[unit] for number, unit in parts)
+
+
+def _responses(said: Said, seconds: float) -> dict[str, float]:
+    found = {
+        "throughput": said.operations / seconds,
+        "elapsed": seconds,
+        "failed_operations": float(sum(said.errors.values())),
+        **_latencies("", said.last["TOTAL"]),
+    }
+    for name in _OPERATIONS:
+        if row := said.last.get(name):
+            found[f"{name.lower()}.throughput"] = row["Count"] / seconds
+            found |= _latencies(f"{name.lower()}.", row)
+    return found
+
+
+def _latencies(prefix: str, row: Mapping[str, float]) -> dict[str, float]:
+    return {f"{prefix}latency_{name}": row[column] / 1000 for column, name in _COLUMNS.items()}
+
+
+def _intervals(said: Said, began_ns: int, seconds: float, interval: float) -> pl.DataFrame:
+    """Counts of each interval, as differences of the cumulative ones; quantiles cannot be had from those."""
+    rows: list[dict[str, Any]] = []
+    earlier: Block = {}
+    ends = [(block, (number + 1) * interval) for number, block in enumerate(said.blocks)]
+    before = 0.0
+    for block, end in [*ends, (said.last, max(seconds, ends[-1][1] if ends else 0.0))]:
+        for name in _OPERATIONS:
+            done, failed = (_grew(block, earlier, label) for label in (name, f"{name}_ERROR"))
+            if end > before and (name in block or f"{name}_ERROR" in block):
+                rows.append(
+                    {
+                        "start_ns": began_ns + round(before * 1e9),
+                        "end_ns": began_ns + round(end * 1e9),
+                        "warmup": False,
+                        "operation": name.lower(),
+                        "count": done,
+                        "errors": failed,
+                    }
+                )
+        earlier, before = block, end
+    return pl.DataFrame(rows, schema=INTERVAL_COLUMNS)
+
+
+def _grew(block: Block, earlier: Block, name: str) -> int:
+    now, before = (int(each.get(name, {}).get("Count", 0)) for each in (block, earlier))
+    if now < before:
+        raise RunError(f"go-ycsb's count of {name} went from {before} down to {now}: its reports are not cumulative")
+    return now - before
+
+
+def _first_error(text: str) -> str:
+    found = re.search(r"^operation err: (.*)$", text, re.MULTILINE)
+    return found[1] if found else "it named no error"
+
+
+def _last_words(runner: Runner, text: str) -> str:
+    # Where it panics, the reason comes before a page of stacks.
+    said = [text, *(path.read_text(errors="replace") for path in sorted(runner.logs.glob("go-ycsb-*.stderr")))]
+    found = re.search(r"^.*(?:panic|fatal|error).*$", "\n".join(said), re.MULTILINE | re.IGNORECASE)
+    return found[0].strip() if found else runner.complaint or "it said nothing"

@@ -1,0 +1,203 @@
+"""What every system that is a server must do besides, on the real servers."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dyno import sql
+from dyno.hosts import accounts, undo
+from dyno.model.base import InvalidRun, RunError
+from dyno.model.endpoint import Endpoint
+from dyno.systems.base import Place
+from dyno.systems.server import ServerSystem
+from tests.contract.conftest import LIMIT_S
+from tests.contract.test_systems import LEAST, ROOMS, options_of
+
+SERVERS = sorted(name for name, kind in ROOMS.systems.items() if issubclass(kind, ServerSystem))
+# Of each: a setting that it rounds, one that it does not know, and one that it cannot start with.
+ROUNDED = {"mariadb": {"max_connections": 3}, "postgresql": {"work_mem": "65kB", "shared_buffers": "33001kB"}}
+FATAL = {"mariadb": {"innodb_page_size": "5k"}, "postgresql": {"max_connections": "many"}}
+
+
+def make(name: str, place: Place, **options: Any) -> ServerSystem[Any]:
+    kind = ROOMS.systems[name]
+    made = kind(options_of(kind, {**LEAST[name], **options}), place)
+    assert isinstance(made, ServerSystem)
+    return made
+
+
+@pytest.fixture(params=SERVERS)
+def name(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+@pytest.fixture
+def server(name: str, place: Place) -> Iterator[ServerSystem[Any]]:
+    made = make(name, place)
+    made.provision(LIMIT_S)
+    made.prepare(LIMIT_S)
+    yield made
+    with suppress(RunError):
+        made.destroy()
+
+
+def pid_of(endpoint: Endpoint) -> int:
+    (pid,) = endpoint.processes.values()
+    return pid
+
+
+@pytest.mark.parametrize("connect", ["socket", "tcp"])
+def test_it_answers_by_either_way_and_by_no_other(name: str, connect: str, place: Place) -> None:
+    server = make(name, place, connect=connect)
+    server.provision(LIMIT_S)
+    server.prepare(LIMIT_S)
+    server.start(1, LIMIT_S)
+    endpoint = server.ready(LIMIT_S)
+    assert ("socket" in endpoint.settings) == (connect == "socket")
+    with sql.connect(endpoint, limit=LIMIT_S) as connection:
+        assert connection.value("SELECT 6 * 7") == 42
+    if connect == "tcp":  # any user of this machine could come by it
+        for stranger in ("root", "postgres", "mysql", ""):
+            entry = {**endpoint.settings, "user": stranger, "password": ""}
+            with pytest.raises(sql.SqlError):
+                sql.connect(Endpoint(endpoint.backend, entry), limit=5)
+    server.destroy()
+
+
+def test_its_socket_is_short_wherever_temporary_files_go(
+    server: ServerSystem[Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Paths of sockets are limited to 107 bytes, and users' folders are longer.
+    long = tmp_path / ("x" * 60) / ("y" * 60)
+    long.mkdir(parents=True)
+    monkeypatch.setattr("tempfile.tempdir", str(long))
+    server.start(1, LIMIT_S)
+    server.ready(LIMIT_S)
+    server.stop(LIMIT_S)
+
+
+def test_a_setting_that_the_server_changed_makes_the_run_invalid(name: str, place: Place) -> None:
+    server = make(name, place, **ROUNDED[name])
+    server.provision(LIMIT_S)
+    server.prepare(LIMIT_S)
+    server.start(1, LIMIT_S)
+    with pytest.raises(InvalidRun, match=r"\w+ is \d+, the study asks for \d+: the setting was not effective"):
+        server.ready(LIMIT_S)
+    server.destroy()
+
+
+@pytest.mark.parametrize("wrong", ["no_such_setting", "fatal"])
+def test_a_server_that_does_not_start_is_a_run_error_with_its_last_words(
+    name: str, wrong: str, server: ServerSystem[Any]
+) -> None:
+    bad = make(name, server.place, **(FATAL[name] if wrong == "fatal" else {wrong: 1}))
+    bad.start(1, LIMIT_S)
+    with pytest.raises(RunError, match=f"{server.program} ended with status [1-9].* as it started: .*(?i:error|fatal)"):
+        bad.ready(LIMIT_S)
+    bad.stop(LIMIT_S)
+
+
+def test_a_server_that_does_not_answer_in_time_is_a_run_error(server: ServerSystem[Any]) -> None:
+    server.start(1, LIMIT_S)
+    assert server._process is not None
+    os.kill(server._process.pid, signal.SIGSTOP)
+    with pytest.raises(RunError, match=f"{server.program} did not answer within 0 s"):
+        server.ready(0.0)
+    os.kill(server._process.pid, signal.SIGCONT)
+
+
+def test_a_server_that_died_during_the_run_is_a_run_error_when_it_is_stopped(server: ServerSystem[Any]) -> None:
+    server.start(1, LIMIT_S)
+    pid = pid_of(server.ready(LIMIT_S))
+    os.kill(pid, signal.SIGKILL)
+    os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
+    with pytest.raises(RunError, match="had ended by itself with status -9"):
+        server.stop(LIMIT_S)
+    server.stop(LIMIT_S)
+
+
+def test_a_server_that_does_not_end_in_time_is_killed_and_the_run_fails(server: ServerSystem[Any]) -> None:
+    server.start(1, LIMIT_S)
+    pid = pid_of(server.ready(LIMIT_S))
+    os.kill(pid, signal.SIGSTOP)
+    with pytest.raises(RunError, match=r"did not end within 0.1 s and was killed"):
+        server.stop(0.1)
+    assert not Path(f"/proc/{pid}").exists()
+
+
+def test_its_counters_are_of_the_run_alone(server: ServerSystem[Any]) -> None:
+    counter = {"mariadb": "questions", "postgresql": "wal.wal_records"}[server.kind]
+    server.start(1, LIMIT_S)
+    with sql.connect(server.ready(LIMIT_S), limit=LIMIT_S) as connection:
+        connection.rows("CREATE TABLE t (k INTEGER PRIMARY KEY)")
+        for k in range(20):
+            connection.rows(f"INSERT INTO t VALUES ({k})")
+    first = server.status()[counter]
+    assert first >= 20
+    server.stop(LIMIT_S)
+    server.start(2, LIMIT_S)
+    server.ready(LIMIT_S)
+    assert server.status()[counter] < first
+    server.stop(LIMIT_S)
+    server.check(LIMIT_S)
+
+
+def test_damage_of_a_page_is_found_after_the_run(server: ServerSystem[Any]) -> None:
+    server.start(1, LIMIT_S)
+    with sql.connect(server.ready(LIMIT_S), limit=LIMIT_S) as connection:
+        connection.rows("CREATE TABLE damaged (k INTEGER PRIMARY KEY, v VARCHAR(200))")
+        rows = ",".join(f"({k}, '{'x' * 200}')" for k in range(2000))
+        connection.rows(f"INSERT INTO damaged VALUES {rows}")
+        if server.backend == "mysql":
+            files = [server.place.data / "dyno" / "damaged.ibd"]
+        else:
+            files = [server.place.data / connection.value("SELECT pg_relation_filepath('damaged')")]
+    server.stop(LIMIT_S)
+    server.check(LIMIT_S)
+    whole = bytearray(files[0].read_bytes())
+    whole[4 * 16384 + 5000 : 4 * 16384 + 5100] = b"\xa5" * 100
+    files[0].write_bytes(whole)
+    with pytest.raises(RunError, match=r"(innochecksum|pg_checksums).* ended with status 1"):
+        server.check(LIMIT_S)
+
+
+def test_a_journal_that_nobody_holds_ends_it_and_removes_its_socket(server: ServerSystem[Any]) -> None:
+    server.start(1, LIMIT_S)
+    endpoint = server.ready(LIMIT_S)
+    folder, process = server._folder, server._process
+    assert folder is not None
+    assert process is not None
+    # What `dyno clean` does with the journal of a session that was killed.
+    undo._undo(undo.Change("server", {"marker": server.marker(folder), "undo_by": server.undo_by.name}))
+    assert process.wait(LIMIT_S) is not None
+    with pytest.raises(sql.SqlError):
+        sql.connect(endpoint, limit=1)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root starts servers as other users")
+def test_a_folder_that_keeps_its_user_out_is_named_before_anything_is_done(
+    name: str, place: Place, tmp_path: Path
+) -> None:
+    closed = tmp_path / "closed"
+    (closed / "work").mkdir(parents=True)
+    closed.chmod(0o700)
+    server = make(name, Place(place.host, closed / "work" / "live", place.logs, place.core))
+    with pytest.raises(RunError, match=f"may not enter {closed}, .*--work"):
+        server.provision(LIMIT_S)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root starts servers as other users")
+def test_a_missing_user_is_named(name: str, place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    def nobody(_name: str) -> None:
+        raise KeyError
+
+    monkeypatch.setattr(accounts.pwd, "getpwnam", nobody)
+    with pytest.raises(RunError, match=r"there is no user (mysql|postgres), as whom"):
+        make(name, place).provision(LIMIT_S)

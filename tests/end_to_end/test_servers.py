@@ -1,0 +1,184 @@
+"""Studies on real servers, as a user runs them: every part real, sizes tiny, figures not judged."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.end_to_end.conftest import DYNO, Dyno
+from tests.making import until
+
+ROOT = Path(__file__).parents[2]
+Study = Callable[..., Path]
+
+TOOL = """
+study: {name}
+question: Does it run?
+system: {{kind: {system}, config: {{connect: tcp, {config}}}}}
+workload: {{{workload}}}
+replicates: {{min: 2, max: 2, precision: 500%}}
+observe: []
+"""
+SMALL = {"mariadb": "innodb_log_file_size: 8M", "postgresql": "shared_buffers: 32MB"}
+
+
+def tool_study(workload: str, system: str = "mariadb") -> str:
+    return TOOL.format(name="tool", system=system, config=SMALL[system], workload=workload)
+
+
+def runs(folder: Path, study: str) -> list[dict[str, Any]]:
+    (results,) = (folder / "results" / study).iterdir()
+    return [json.loads(path.read_text()) for path in sorted(results.glob("runs/*/run.json"))]
+
+
+def servers(folder: Path) -> list[int]:
+    """Those whose data are below a folder, by their arguments: another user's environment may be hidden."""
+    found = []
+    for entry in Path("/proc").glob("[0-9]*"):
+        try:
+            words = (entry / "cmdline").read_bytes().split(b"\0")
+        except OSError:
+            continue
+        if words[0].rpartition(b"/")[2] in (b"mariadbd", b"postgres") and any(str(folder).encode() in w for w in words):
+            found.append(int(entry.name))
+    return found
+
+
+def test_two_servers_are_compared(dyno: Dyno, tmp_path: Path) -> None:
+    answer = dyno("run", ROOT / "studies" / "servers.yaml", "--scale", "smoke", limit=280)
+    assert answer.returncode == 0, answer.stderr
+    made = runs(tmp_path, "servers")
+    assert [run["outcome"] for run in made] == ["ok"] * 4
+    for run in made:
+        mariadb = run["levels"]["server"] == "mariadb"
+        assert run["settings"]["innodb_buffer_pool_size" if mariadb else "shared_buffers"] == 128 * 2**20
+        assert run["status"]["questions" if mariadb else "database.xact_commit"] > 0
+        assert set(run["versions"]) >= {"mariadb" if mariadb else "postgresql"}
+        assert run["responses"]["failed_operations"] == 0
+        assert any("Zipfian" in note for note in run["notes"])
+        assert run["loop"] == "closed"
+        assert run["rate_per_s"] is None
+    assert servers(tmp_path) == []
+    (folder,) = (tmp_path / "results" / "servers").iterdir()
+    page = (folder / "report.html").read_text()
+    assert "exact Zipfian" in page
+    assert "that they promise the same durability and isolation is not checked" in page
+
+
+def test_tpcc_runs_and_its_books_agree(dyno: Dyno, study: Study, tmp_path: Path) -> None:
+    workload = "kind: tpcc, warehouses: 1, items: 200, customers_per_district: 30, operations: 40, threads: 2"
+    answer = dyno("run", study(tool_study(workload)), limit=200)
+    assert answer.returncode == 0, answer.stderr
+    for run in runs(tmp_path, "tool"):
+        assert run["outcome"] == "ok"
+        assert run["responses"]["new_orders_per_min"] > 0
+        assert run["status"]["checks"] >= 4
+
+
+def test_an_open_loop_by_two_drivers_is_merged(dyno: Dyno, study: Study, tmp_path: Path) -> None:
+    workload = (
+        "kind: ycsb, mix: c, records: 200, duration: 500 ms, threads: 4, drivers: 2, rate: 200, arrivals: poisson, "
+        "min_rate_reached: 50%"
+    )
+    answer = dyno("run", study(tool_study(workload)), limit=200)
+    assert answer.returncode == 0, answer.stderr
+    for run in runs(tmp_path, "tool"):
+        assert run["outcome"] == "ok"
+        assert (run["loop"], run["rate_per_s"]) == ("open", 200)
+        assert run["responses"]["share_sent"] >= 0.5
+        assert run["responses"]["service_p99"] <= run["responses"]["latency_p99"] * 1.01
+
+
+@pytest.mark.parametrize(
+    ("workload", "response"),
+    [
+        (
+            "kind: sysbench, test: oltp_read_write, table_size: 200, threads: 2, events: 40, max_errors: 20%",
+            "throughput",
+        ),
+        ("kind: go-ycsb, mix: a, records: 200, operations: 400, threads: 2", "update.throughput"),
+    ],
+)
+def test_the_tools_of_others_are_carried_out(
+    workload: str, response: str, dyno: Dyno, study: Study, tmp_path: Path
+) -> None:
+    answer = dyno("run", study(tool_study(workload)), limit=200)
+    assert answer.returncode == 0, answer.stderr
+    made = runs(tmp_path, "tool")
+    assert [run["outcome"] for run in made] == ["ok", "ok"]
+    for run in made:
+        assert run["responses"][response] > 0
+        assert run["notes"]
+
+
+def test_a_setting_that_is_not_effective_makes_the_run_invalid(dyno: Dyno, study: Study, tmp_path: Path) -> None:
+    text = tool_study("kind: ycsb, mix: c, records: 100, operations: 100").replace(
+        SMALL["mariadb"], "innodb_log_file_size: 8M, max_connections: 3"
+    )
+    answer = dyno("run", study(text), limit=200)
+    assert answer.returncode == 1
+    assert {run["outcome"] for run in runs(tmp_path, "tool")} == {"invalid"}
+    assert (
+        "max_connections is 10, the study asks for 3: the setting was not effective"
+        in runs(tmp_path, "tool")[0]["cause"]
+    )
+
+
+def test_a_dyno_that_was_killed_leaves_no_server(
+    tmp_path: Path, home: dict[str, str], study: Study, dyno: Dyno
+) -> None:
+    text = tool_study("kind: ycsb, mix: a, records: 100, duration: 60 s", "postgresql")
+    words = [DYNO, "run", str(study(text))]
+    with subprocess.Popen(
+        words, cwd=tmp_path, env=home, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    ) as process:
+        until(lambda: bool(servers(tmp_path)), 60)
+        process.send_signal(signal.SIGKILL)
+    answer = dyno("clean")
+    assert answer.returncode == 0, answer.stderr
+    assert servers(tmp_path) == []
+    assert list((tmp_path / "state" / "undo").iterdir()) == []
+    assert not [path for path in (tmp_path / "results").rglob(".dyno-*") if path.is_dir()]
+
+
+@pytest.mark.parametrize(
+    ("workload", "change", "message"),
+    [
+        ("kind: sysbench, test: oltp_nothing, events: 1", {}, "should be one of oltp_read_only"),
+        ("kind: ycsb-java, mix: a, operations: 10", {"YCSB_HOME": ""}, "YCSB_HOME is not set"),
+        ("kind: go-ycsb, mix: a, operations: 10", {"XDG_CACHE_HOME": "/nowhere"}, "`dyno get go-ycsb` builds it"),
+        ("kind: sysbench, test: oltp_read_only, events: 1", {"PATH": "/nowhere"}, "apt-get install sysbench"),
+        ("kind: ycsb, mix: a, operations: 9, rate: 9, think_time: 1 s", {}, "study.yaml:5: workload: think_time is of"),
+        ("kind: ledger, operations: 9, payload: 1 MiB", {}, "study.yaml:5: workload.payload: "),
+    ],
+)
+def test_bad_input_is_one_line_and_status_2(
+    workload: str, change: dict[str, str], message: str, tmp_path: Path, home: dict[str, str], study: Study
+) -> None:
+    words = [DYNO, "run", str(study(tool_study(workload)))]
+    answer = subprocess.run(
+        words, cwd=tmp_path, env={**home, **change}, capture_output=True, text=True, timeout=100, check=False
+    )
+    assert answer.returncode == 2, answer.stderr
+    assert message in answer.stderr
+    assert len([line for line in answer.stderr.splitlines() if line.startswith("dyno: ") or ".yaml:" in line]) == 1
+    assert "Traceback" not in answer.stderr
+
+
+def test_a_tool_that_nobody_knows_is_refused_and_known_ones_are_listed(dyno: Dyno) -> None:
+    assert "go-ycsb v1.0.1" in dyno("get").stdout
+    answer = dyno("get", "no-such-tool")
+    assert answer.returncode == 2
+    assert "unknown tool; there are go-ycsb" in answer.stderr
+
+
+def test_the_doctor_names_servers_and_tools(dyno: Dyno) -> None:
+    said = dyno("doctor").stdout
+    for name in ("MariaDB", "PostgreSQL", "sysbench", "Go", "go-ycsb", "YCSB"):
+        assert f" {name}: " in said
