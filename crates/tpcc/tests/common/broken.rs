@@ -8,7 +8,7 @@ use dyno_tpcc::{
     Store, Terminal, check,
 };
 
-use super::{Stand, load, small, violated};
+use super::{Stand, fill, load, small, violated};
 
 /// What is done wrong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,8 +54,8 @@ impl<S> Broken<S> {
 pub fn each_condition_sees_the_update_that_was_left_out<T: Stand>(stand: &T) {
     let config = small();
     let mut connection = stand.connect();
+    load(stand, &config, 1);
     for (client, (fault, kind, expected)) in (0..).zip(FAULTS) {
-        load(stand, &config, 1);
         let store = SqlStore::prepare(stand.connect()).unwrap();
         let mut terminal = Terminal::new(&config, client, Broken { store, fault });
         loop {
@@ -75,9 +75,10 @@ pub fn each_condition_sees_the_update_that_was_left_out<T: Stand>(stand: &T) {
         let home = format!("differs in warehouse {}", client % 2 + 1);
         assert!(first.detail.contains(&home), "{}", first.detail);
         for table in Table::ALL {
-            let drop = format!("DROP TABLE {}", table.name());
-            connection.run(&drop).unwrap();
+            let empty = format!("DELETE FROM {}", table.name());
+            connection.run(&empty).unwrap();
         }
+        fill(stand, &config, 1);
     }
 }
 

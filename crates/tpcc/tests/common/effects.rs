@@ -184,7 +184,8 @@ pub fn a_payment_is_noted_everywhere<S: Stand>(stand: &S) {
     let (config, mut store, mut look, mut rows) = begin(stand);
     let with_credit = |credit| {
         format!(
-            "SELECT c_id FROM customer WHERE c_w_id = 2 AND c_d_id = 5 AND c_credit = '{credit}' ORDER BY c_id"
+            "SELECT c_id FROM customer WHERE c_w_id = 2 AND c_d_id = 5 AND c_credit = '{credit}' \
+             ORDER BY c_id"
         )
     };
     // Whatever the seed, both kinds of customers are wanted.

@@ -72,26 +72,32 @@ pub fn small() -> Config {
     }
 }
 
+/// Creates the tables and fills them; gives how many rows they have.
 pub fn load<S: Stand>(stand: &S, config: &Config, clients: usize) -> u64 {
     create_tables(&mut stand.connect()).unwrap();
+    let rows = fill(stand, config, clients);
+    create_indexes(&mut stand.connect()).unwrap();
+    rows
+}
+
+/// Fills tables that are empty.
+pub fn fill<S: Stand>(stand: &S, config: &Config, clients: usize) -> u64 {
     let loader = Loader::new(config);
-    let rows = std::thread::scope(|scope| {
-        let client = || {
-            let mut connection = stand.connect();
-            let mut rows = 0;
-            while let Some(more) = loader.load_next(&mut connection).unwrap() {
-                rows += more;
-            }
-            rows
-        };
+    let client = || {
+        let mut connection = stand.connect();
+        let mut rows = 0;
+        while let Some(more) = loader.load_next(&mut connection).unwrap() {
+            rows += more;
+        }
+        rows
+    };
+    std::thread::scope(|scope| {
         let clients: Vec<_> = (0..clients).map(|_| scope.spawn(client)).collect();
         clients
             .into_iter()
             .map(|client| client.join().unwrap())
             .sum()
-    });
-    create_indexes(&mut stand.connect()).unwrap();
-    rows
+    })
 }
 
 /// The first column of each row of an answer.
