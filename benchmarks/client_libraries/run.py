@@ -34,11 +34,9 @@ def main() -> int:
     parser.add_argument("--operations", type=int, default=100_000)
     parser.add_argument("--threads", type=int, default=4)
     options = parser.parse_args()
-    for program in ("cargo", "mariadbd", "mariadb-install-db", "sysbench"):
-        if _program(program) is None:
-            print(f"{program} is missing: apt-get install mariadb-server sysbench, and Rust", file=sys.stderr)
-            return 2
-    subprocess.run(["cargo", "build", "--release", "--locked", "--quiet"], cwd=HERE, check=True)
+    for program in ("mariadbd", "sysbench"):
+        _program(program)
+    subprocess.run([_program("cargo"), "build", "--release", "--locked", "--quiet"], cwd=HERE, check=True)
     with tempfile.TemporaryDirectory(prefix="dyno-client-libraries-") as folder, _mariadb(Path(folder)) as addresses:
         subprocess.run([_own(), "load", addresses["socket"], str(RECORDS)], check=True)
         for way, address in addresses.items():
@@ -64,7 +62,7 @@ def _command(client: str, address: str, options: argparse.Namespace) -> list[str
     )
     # A time of 0 is no limit; otherwise the default of ten seconds would end it too.
     return [
-        "sysbench",
+        _program("sysbench"),
         str(HERE / "point_select.lua"),
         "--db-driver=mysql",
         *where,
@@ -134,8 +132,12 @@ def _mariadb(folder: Path) -> Iterator[dict[str, str]]:
         server.wait()
 
 
-def _program(name: str) -> str | None:
-    return shutil.which(name, path=f"{os.environ.get('PATH', '')}:/usr/sbin:/usr/local/sbin")
+def _program(name: str) -> str:
+    """Where it is; those of administrators are not on everybody's path."""
+    path = shutil.which(name, path=f"{os.environ.get('PATH', '')}:/usr/sbin:/usr/local/sbin")
+    if path is None:
+        sys.exit(f"{name} is missing: apt-get install mariadb-server sysbench, and Rust")
+    return path
 
 
 def _own() -> str:

@@ -10,6 +10,9 @@
 //! is what the client was told before, and sends it once it changed. `MySQL` can leave it out only
 //! altogether, and then a table that was altered would be misread; its descriptions are read.
 //!
+//! What this costs beside the `mysql` crate and the C library is measured by
+//! `benchmarks/client_libraries`.
+//!
 //! There is no TLS: what is measured runs on one's own machines. An account or a server that demands it
 //! is refused by the server, and the error says so.
 

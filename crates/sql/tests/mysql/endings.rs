@@ -3,7 +3,7 @@
 use std::io::{Read, Write};
 use std::os::unix::net::UnixListener;
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use dyno_servers::{Folder, Mariadb};
 use dyno_sql::{Connection, ErrorKind, Mysql, Server, Value};
@@ -13,16 +13,12 @@ use crate::support::{Database, LIMITS, int, root, tcp, unix};
 /// Does something while a connection waits in its own thread for a long statement; gives what that said,
 /// and the connection.
 fn meanwhile(mut mysql: Mysql, act: impl FnOnce()) -> (dyno_sql::Result<()>, Mysql) {
-    // What it waits for holds a lock of this name as soon as it waits.
-    let address = mysql.interrupter();
     let waiter = thread::spawn(move || {
         let waited = mysql.run("SELECT SLEEP(60)");
         (waited, mysql)
     });
     act();
-    let answer = waiter.join().unwrap();
-    drop(address);
-    answer
+    waiter.join().unwrap()
 }
 
 /// Waits until somebody sleeps in the server; gives the number of that connection.
@@ -311,6 +307,59 @@ fn another_protocol_is_told_at_once() {
             "{error}"
         );
     }
+}
+
+#[test]
+fn the_limit_on_a_connection_is_on_all_of_the_log_in() {
+    let folder = Folder::new("impostor");
+    let path = folder.path().join("socket");
+    let listener = UnixListener::bind(&path).unwrap();
+    thread::spawn(move || {
+        let (mut stream, _) = listener.accept().unwrap();
+        stream.write_all(&packet(0, GREETING)).unwrap();
+        // Somebody who is at home and says no more.
+        let _ = stream.read_to_end(&mut Vec::new());
+    });
+    let mut server = root(unix(path), "");
+    server.limits.connect = Duration::from_millis(200);
+    let begin = Instant::now();
+    let error = Mysql::connect(&server).unwrap_err();
+    assert_eq!(error.kind, ErrorKind::Connect);
+    // Neither of the others holds.
+    assert!(begin.elapsed() < LIMITS.read);
+}
+
+#[test]
+fn a_refusal_in_place_of_a_greeting_is_told() {
+    let folder = Folder::new("impostor");
+    // Before the log-in an error has no state.
+    let refusal = packet(0, b"\xff\x10\x04Too many connections");
+    let error = Mysql::connect(&impostor(&folder, refusal, Vec::new())).unwrap_err();
+    assert_eq!(error.kind, ErrorKind::Unavailable);
+    assert!(
+        error.message.contains("Too many connections (1040)"),
+        "{error}"
+    );
+}
+
+#[test]
+fn whoever_waits_for_the_log_in_is_interrupted() {
+    let mariadb = Mariadb::start();
+    let path = mariadb.socket();
+    let mut mysql = Mysql::connect(&root(unix(path.clone()), "")).unwrap();
+    let interrupter = mysql.interrupter();
+    // The server's place is taken by somebody who greets and is silent then.
+    std::fs::remove_file(&path).unwrap();
+    let listener = UnixListener::bind(&path).unwrap();
+    let silent = thread::spawn(move || {
+        let (mut stream, _) = listener.accept().unwrap();
+        stream.write_all(&packet(0, GREETING)).unwrap();
+        assert!(stream.read(&mut [0; 4096]).unwrap() > 0);
+        interrupter.interrupt();
+    });
+    let error = mysql.reconnect().unwrap_err();
+    assert_eq!(error.kind, ErrorKind::ConnectionLost, "{error}");
+    silent.join().unwrap();
 }
 
 #[test]

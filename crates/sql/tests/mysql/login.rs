@@ -120,11 +120,11 @@ fn a_server_with_all_connections_taken_is_unavailable_and_not_for_ever() {
     };
     assert_eq!(error.kind, ErrorKind::Unavailable);
     assert!(error.message.contains("(1040"), "{error}");
-    // A connection that is dropped is closed, also where somebody could still interrupt it.
-    let interrupter = taken[0].interrupter();
+    // Connections that are dropped are closed, also where somebody could still interrupt them.
+    let interrupters: Vec<_> = taken.iter().map(Connection::interrupter).collect();
     taken.clear();
     dyno_servers::wait_until(crate::support::LIMITS.read, "a free connection", || {
         Mysql::connect(&ann).is_ok()
     });
-    drop(interrupter);
+    drop(interrupters);
 }
