@@ -351,6 +351,7 @@ fn run_client<B: Backend, P: Plan<B>>(
     started: Instant,
     gate: &Gate,
 ) -> Result<Ending, Failure> {
+    Client::sleep_precisely();
     let mut work = plan.work(client.number, backend, connection)?;
     let mut warm_ns = 0;
     if run.has_warmup() {
@@ -736,9 +737,9 @@ impl<'a> Collector<'a> {
                 total: Figures::new(&measured.total(), elapsed_s, timed_out),
                 open,
                 reconnects: self.ends.reconnects,
+                findings,
                 cpu: self.cpu,
             },
-            findings,
             backend,
             self.options.versions.clone(),
         );

@@ -90,7 +90,6 @@ impl DriveResult {
         job: &Job,
         times: Times,
         measured: Measured,
-        findings: Findings,
         backend: BackendReport,
         versions: BTreeMap<String, String>,
     ) -> Self {
@@ -113,8 +112,8 @@ impl DriveResult {
             clients: job.clients,
             drivers: 1,
             reconnects: measured.reconnects,
-            checks: findings.checks,
-            ledger: findings.ledger,
+            checks: measured.findings.checks,
+            ledger: measured.findings.ledger,
             times,
             warmup: measured.warmup,
             operations: measured.operations,
@@ -152,6 +151,8 @@ pub struct Measured {
     pub open: Option<OpenLoop>,
     /// Connections made anew.
     pub reconnects: u64,
+    /// What a look at the stored data gave.
+    pub findings: Findings,
     /// CPU time over the measured part.
     pub cpu: Cpu,
 }

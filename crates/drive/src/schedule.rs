@@ -71,23 +71,33 @@ impl Schedule {
     /// more: then says why.
     #[inline]
     pub fn take(&self, until: Until, now_ns: u64) -> Result<u64, Cause> {
-        let (number, due_ns) = match &self.law {
+        match &self.law {
             Law::Constant(constant) => {
                 let number = self.taken.fetch_add(1, Ordering::Relaxed);
-                (number, constant.due_ns(number))
+                let due_ns = constant.due_ns(number);
+                match until.reached(number, due_ns.max(now_ns)) {
+                    None => Ok(due_ns),
+                    Some(cause) => {
+                        // Nobody carries it out.
+                        self.taken.fetch_sub(1, Ordering::Relaxed);
+                        Err(cause)
+                    }
+                }
             }
             Law::Poisson(poisson) => {
                 let mut poisson = poisson.lock().unwrap_or_else(PoisonError::into_inner);
+                let number = self.taken.load(Ordering::Relaxed);
+                if let Some(cause) = until.reached(number, now_ns) {
+                    return Err(cause);
+                }
                 let due_ns = poisson.next();
-                (self.taken.fetch_add(1, Ordering::Relaxed), due_ns)
-            }
-        };
-        match until.reached(number, due_ns.max(now_ns)) {
-            None => Ok(due_ns),
-            Some(cause) => {
-                // Nobody carries it out.
-                self.taken.fetch_sub(1, Ordering::Relaxed);
-                Err(cause)
+                match until.reached(number, due_ns) {
+                    None => {
+                        self.taken.store(number + 1, Ordering::Relaxed);
+                        Ok(due_ns)
+                    }
+                    Some(cause) => Err(cause),
+                }
             }
         }
     }

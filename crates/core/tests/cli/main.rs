@@ -6,6 +6,7 @@
 mod drive;
 mod drive_failures;
 mod drive_stops;
+mod freeze;
 mod golden;
 mod servers;
 mod support;

@@ -102,6 +102,8 @@ struct RawServer {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields, default)]
+// The keys of a job name their unit.
+#[allow(clippy::struct_field_names)]
 struct RawLimits {
     connect_s: f64,
     read_s: f64,
