@@ -125,7 +125,7 @@ fn template() -> PathBuf {
     let version = said.split_whitespace().nth(2).unwrap_or("unknown");
     let template = cache().join(format!("mariadb-data-{version}"));
     if !template.is_dir() {
-        let made = cache().join(format!("{}-{}", template.display(), std::process::id()));
+        let made = cache().join(format!("mariadb-data-{version}-{}", std::process::id()));
         make_template(&made);
         // Somebody else may have been faster.
         if fs::rename(&made, &template).is_err() {
