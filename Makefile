@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 PYTHON ?= python3
 
-.PHONY: help quickstart test setup servers tools format lint types test-rust test-python fuzz benchmarks lock clean
+.PHONY: help quickstart test setup servers mysql tools format lint types test-rust test-python fuzz benchmarks lock clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -49,7 +49,10 @@ lint: setup ## form and lints, warnings denied
 types: setup ## types, strictly
 	$(BIN)/mypy
 
-test-rust: ## tests of the Rust workspace
+mysql: servers ## a MySQL server for the tests, in the user's cache; Debian has it in a newer release only
+	@tests/servers/mysql-root.sh
+
+test-rust: mysql ## tests of the Rust workspace, on real servers
 	cargo test --locked --quiet
 
 test-python: setup tools ## tests of the Python package, on real systems
