@@ -57,13 +57,16 @@ def test_no_committed_run_is_lost_and_nothing_is_left_by_kills_at_random_moments
     before = processes_of_any_session()
     known: dict[int, bytes] = {}
     folder: Path | None = None
+    begun = time.monotonic()
+    subprocess.run([DYNO, "plan", str(study)], cwd=tmp_path, env=environment, capture_output=True, check=True)
+    start_up = time.monotonic() - begun
     for _ in range(KILLS):
         words = [DYNO, "run", str(study), *(["--resume"] if folder else [])]
         with subprocess.Popen(
             words, cwd=tmp_path, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
         ) as process:
-            # Some kills fall into the start-up and the recovery, most into runs and commits.
-            time.sleep(moments.uniform(0.2, 2.0))
+            # Some kills fall into the start-up and the recovery, most into runs and commits, however slow the machine.
+            time.sleep(moments.uniform(0.4, 4.0) * start_up)
             process.send_signal(signal.SIGKILL)
             errors = process.communicate()[1].decode()
         assert "Traceback" not in errors, errors

@@ -162,7 +162,7 @@ fn load(address: &str, records: u64) -> Answer<()> {
     let names: Vec<String> = (0..FIELDS).map(|field| format!("field{field}")).collect();
     let columns: Vec<String> = names.iter().map(|name| format!(", {name} TEXT")).collect();
     connection.run(&format!(
-        "CREATE DATABASE {DATABASE}; USE {DATABASE};
+        "CREATE DATABASE IF NOT EXISTS {DATABASE}; USE {DATABASE};
          CREATE TABLE usertable(ycsb_key VARCHAR(64) PRIMARY KEY{})",
         columns.concat()
     ))?;

@@ -201,12 +201,14 @@ impl Job {
         let backend = backend::read_backend(raw.backend, raw.clients)?;
         let workload = workload::read_workload(raw.workload, raw.phase, raw.seed)?;
         check_pair(&backend, &workload, raw.phase)?;
+        let pace = read_pace(raw.pace)?;
+        check_pace(pace, &workload)?;
         Ok(Self {
             phase: raw.phase,
             backend,
             workload,
             clients: raw.clients,
-            pace: read_pace(raw.pace)?,
+            pace,
             reconnect: read_backoff(&raw.reconnect)?,
             driver: Driver {
                 number: raw.driver.number,
@@ -307,6 +309,20 @@ fn read_pace(part: Option<Value>) -> Result<Pace, JobError> {
         arrivals: raw.arrivals,
         min_share_sent: raw.min_share_sent,
     })
+}
+
+/// Refuses to have somebody wait who is told when to begin.
+fn check_pace(pace: Pace, workload: &WorkloadJob) -> Result<(), JobError> {
+    match (pace, workload) {
+        (Pace::Open { .. }, WorkloadJob::Tpcc(tpcc)) if tpcc.keying_time || tpcc.think_time => {
+            Err(JobError::new(
+                "loop.kind",
+                "is open, where requests are due whatever anybody types or thinks: leave out keying_time \
+                 and think_time",
+            ))
+        }
+        _ => Ok(()),
+    }
 }
 
 fn read_backoff(raw: &RawBackoff) -> Result<Backoff, JobError> {

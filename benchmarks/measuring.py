@@ -1,0 +1,129 @@
+"""What the benchmarks share: CPU time of whole processes, interleaved rounds, spreads, and a MariaDB of their own."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import socket
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What a process used from its start to its end: CPU time in s, most memory in MiB."""
+
+    user: float
+    system: float
+    memory: float
+    output: str
+
+    @property
+    def both(self) -> float:
+        """User and system time together."""
+        return self.user + self.system
+
+
+def cost(command: Sequence[str]) -> Cost:
+    """Run it to its end. Ends the benchmark where it fails."""
+    with tempfile.TemporaryFile() as output:
+        process = subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL)
+        _, status, usage = os.wait4(process.pid, 0)
+        # It was waited for here already.
+        process.returncode = os.waitstatus_to_exitcode(status)
+        output.seek(0)
+        said = output.read().decode(errors="replace")
+    if process.returncode != 0:
+        sys.exit(f"{' '.join(command)}: status {process.returncode}\n{said}")
+    return Cost(usage.ru_utime, usage.ru_stime, usage.ru_maxrss / 1024, said)
+
+
+def interleaved(rounds: int, kinds: Mapping[str, Callable[[], Cost]]) -> list[dict[str, Cost]]:
+    """Each kind once a round, in an order that turns, so that drift of the machine meets all alike."""
+    names = list(kinds)
+    done = []
+    for number in range(rounds):
+        turned = names[number % len(names) :] + names[: number % len(names)]
+        done.append({name: kinds[name]() for name in turned})
+    return done
+
+
+def spread(values: Sequence[float], digits: int = 2) -> str:
+    """Least, median and most."""
+    return " / ".join(f"{value:.{digits}f}" for value in (min(values), statistics.median(values), max(values)))
+
+
+def verdict(what: str, ratios: Sequence[float], most: float) -> bool:
+    """Print whether the median of ratios within rounds keeps to a bar."""
+    middle = statistics.median(ratios)
+    held = middle <= most
+    print(f"  {what}: {spread(ratios)} (bar {most}): {'held' if held else 'MISSED'}")
+    return held
+
+
+def program(name: str, package: str) -> str:
+    """Where it is; those of administrators are not on everybody's path."""
+    path = shutil.which(name, path=f"{os.environ.get('PATH', '')}:/usr/sbin:/usr/local/sbin")
+    if path is None:
+        sys.exit(f"{name} is missing: {package}")
+    return path
+
+
+def core() -> str:
+    """The release build of dyno-core, built where that is needed."""
+    root = Path(__file__).parent.parent
+    subprocess.run(
+        [program("cargo", "install Rust"), "build", "--release", "--locked", "--quiet", "-p", "dyno-core"],
+        cwd=root,
+        check=True,
+    )
+    return str(root / "target" / "release" / "dyno-core")
+
+
+@dataclass(frozen=True)
+class MariaDB:
+    """A server with an empty database `ycsb`, which `root` enters without a password."""
+
+    port: int
+    socket: str
+    pid: int
+
+
+@contextmanager
+def mariadb(*options: str) -> Iterator[MariaDB]:
+    """Start one in a temporary folder; it ends with the block."""
+    with tempfile.TemporaryDirectory(prefix="dyno-benchmark-") as name:
+        folder = Path(name)
+        data = folder / "data"
+        user = ["--user=root"] if os.geteuid() == 0 else []
+        package = "apt-get install mariadb-server"
+        install = [program("mariadb-install-db", package), "--no-defaults", *user, f"--datadir={data}"]
+        subprocess.run([*install, "--auth-root-authentication-method=normal"], check=True, capture_output=True)
+        # One statement a line, as --bootstrap wants it.
+        bootstrap = [program("mariadbd", package), "--no-defaults", *user, f"--datadir={data}", "--bootstrap"]
+        subprocess.run(bootstrap, input=b"CREATE DATABASE ycsb;\nCREATE DATABASE ycsb_go;\n", check=True, capture_output=True)
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            port = free.getsockname()[1]
+        path = folder / "socket"
+        command = [program("mariadbd", package), "--no-defaults", *user, f"--datadir={data}", f"--socket={path}"]
+        command += [f"--port={port}", "--bind-address=127.0.0.1", "--skip-name-resolve", *options]
+        with (folder / "log").open("wb") as log:
+            server = subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT)
+        try:
+            end = time.monotonic() + 60
+            while not path.is_socket():
+                if server.poll() is not None or time.monotonic() > end:
+                    sys.exit(f"the server does not start:\n{(folder / 'log').read_text()}")
+                time.sleep(0.05)
+            yield MariaDB(port, str(path), server.pid)
+        finally:
+            server.kill()
+            server.wait()
