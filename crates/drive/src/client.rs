@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use dyno_load::Random;
 
 use crate::backend::Status;
+use crate::clock::nanoseconds;
 use crate::failure::{ErrorKind, Failure, OperationError};
 use crate::job::Backoff;
 use crate::record::Sample;
@@ -195,6 +196,7 @@ impl Client<'_> {
     pub fn work_through<W: Work>(&self, work: &mut W, origin: Instant, turn: Turn) -> PartEnd {
         let mut notes = Notes::new(self);
         let mut line = Line::new(self);
+        let mut clock = PartClock::new(origin);
         let (mut operations, mut end_ns) = (0, 0);
         self.progress.0.store(0, Ordering::Relaxed);
         let cause = loop {
@@ -209,7 +211,7 @@ impl Client<'_> {
             let Some(index) = work.prepare() else {
                 break Ok(Cause::Operations);
             };
-            let mut start = Instant::now();
+            let mut start_ns = clock.now_ns();
             let mut due_ns = None;
             match turn {
                 Turn::Closed { think, .. } => {
@@ -220,15 +222,16 @@ impl Client<'_> {
                             Duration::ZERO
                         };
                     if !pause.is_zero() {
-                        start = self.sleep_until(start + pause);
+                        self.sleep_until(Instant::now() + pause);
+                        start_ns = clock.now_ns();
                     }
                 }
                 Turn::Open { schedule, until } => match schedule.take(until, end_ns) {
                     Ok(due) => {
-                        let at = origin + Duration::from_nanos(due);
-                        if at > start {
+                        if due > start_ns {
                             notes.fold(due);
-                            start = self.sleep_until(at);
+                            self.sleep_until(origin + Duration::from_nanos(due));
+                            start_ns = clock.now_ns();
                         }
                         due_ns = Some(due);
                     }
@@ -236,18 +239,17 @@ impl Client<'_> {
                 },
             }
             if line.broken {
-                start = self.sleep_until(line.retry_at);
+                self.sleep_until(line.retry_at);
+                start_ns = clock.now_ns();
             }
             let answer = line.perform(work);
-            let end = Instant::now();
+            end_ns = clock.now_ns();
             if answer.is_err() && self.halt.load(Ordering::Relaxed) {
                 break Ok(Cause::Halt);
             }
-            end_ns = nanoseconds(origin, end);
-            let service_ns = nanoseconds(start, end);
-            let lag_ns = due_ns.map_or(0, |due_ns| {
-                end_ns.saturating_sub(service_ns).saturating_sub(due_ns)
-            });
+            let service_ns = end_ns - start_ns;
+            // A sleep may end a hair early by another clock.
+            let lag_ns = due_ns.map_or(0, |due_ns| start_ns.saturating_sub(due_ns));
             let mut sample = Sample {
                 end_ns,
                 service_ns,
@@ -266,7 +268,8 @@ impl Client<'_> {
                     sample.error = Some(error.kind);
                     notes.push(sample);
                     operations += 1;
-                    if let Some(failure) = self.judge(index, end, end - start, error) {
+                    let took = Duration::from_nanos(service_ns);
+                    if let Some(failure) = self.judge(index, Instant::now(), took, error) {
                         break Err(failure);
                     }
                 }
@@ -307,14 +310,14 @@ impl Client<'_> {
         let _ = nix::sys::prctl::set_timerslack(1);
     }
 
-    /// Sleeps, but not longer than the run; gives the time at which it woke up.
-    pub fn sleep_until(&self, time: Instant) -> Instant {
+    /// Sleeps, but not longer than the run.
+    pub fn sleep_until(&self, time: Instant) {
         const LOOK_EVERY: Duration = Duration::from_millis(100);
         loop {
             let now = Instant::now();
             let left = time.saturating_duration_since(now);
             if left.is_zero() || self.halt.load(Ordering::Relaxed) {
-                return now;
+                return;
             }
             thread::sleep(left.min(LOOK_EVERY));
         }
@@ -431,7 +434,46 @@ impl<'a, 'c> Notes<'a, 'c> {
     }
 }
 
-#[inline]
-fn nanoseconds(from: Instant, to: Instant) -> u64 {
-    u64::try_from(to.duration_since(from).as_nanos()).unwrap_or(u64::MAX)
+/// The time since a part began, read off the CPU's own counter: a read of the system's clock waits for all
+/// that goes before it, which would cost more than an operation's whole preparation.
+struct PartClock {
+    clock: quanta::Clock,
+    origin: Instant,
+    /// The counter, and the time since the origin that the system's clock showed with it.
+    anchor: (u64, u64),
+    last_ns: u64,
+}
+
+/// The two clocks are compared anew so often; until then they drift apart by less than a microsecond.
+const COMPARE_EVERY_NS: u64 = 10_000_000;
+
+impl PartClock {
+    fn new(origin: Instant) -> Self {
+        let mut clock = Self {
+            clock: quanta::Clock::new(),
+            origin,
+            anchor: (0, 0),
+            last_ns: 0,
+        };
+        clock.compare();
+        clock
+    }
+
+    fn compare(&mut self) {
+        let since = Instant::now().saturating_duration_since(self.origin);
+        self.anchor = (self.clock.raw(), nanoseconds(since));
+    }
+
+    /// Never before the time that it gave last.
+    #[inline]
+    fn now_ns(&mut self) -> u64 {
+        let since_ns = self.clock.delta_as_nanos(self.anchor.0, self.clock.raw());
+        if since_ns > COMPARE_EVERY_NS {
+            self.compare();
+            self.last_ns = self.last_ns.max(self.anchor.1);
+        } else {
+            self.last_ns = self.last_ns.max(self.anchor.1 + since_ns);
+        }
+        self.last_ns
+    }
 }

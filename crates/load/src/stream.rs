@@ -14,6 +14,10 @@ pub struct Workload {
     pub records: u64,
     /// Fields of a row, at least 1.
     pub field_count: u32,
+    /// Whether reads and scans take one field each, which has to be chosen.
+    pub reads_one_field: bool,
+    /// Whether updates write one field each.
+    pub writes_one_field: bool,
     /// The longest scan, in rows, at least 1.
     pub max_scan_length: u32,
     /// How many operations this driver is to apply, over all its clients, where that is known: laws
@@ -32,7 +36,7 @@ pub struct Request {
     pub operation: Operation,
     /// The number of the key; an insert gets its own from the key space, and has 0 here.
     pub key: u64,
-    /// The field that is read or written where not all are.
+    /// The field that is read or written where not all are; 0 where all are.
     pub field: u32,
     /// Rows to scan, in `[1, max_scan_length]`.
     pub scan_length: u32,
@@ -46,6 +50,8 @@ pub struct Stream {
     mix: Mix,
     keys: Keys,
     field_count: u32,
+    reads_one_field: bool,
+    writes_one_field: bool,
     max_scan_length: u32,
     rng: Random,
 }
@@ -59,6 +65,8 @@ impl Stream {
             mix: workload.mix.clone(),
             keys: Keys::new(workload),
             field_count: workload.field_count.max(1),
+            reads_one_field: workload.reads_one_field,
+            writes_one_field: workload.writes_one_field,
             max_scan_length: workload.max_scan_length.max(1),
             rng: Random::new(workload.seed, client),
         }
@@ -78,7 +86,13 @@ impl Stream {
         };
         if operation != Operation::Insert {
             request.key = self.keys.choose(space, &mut self.rng);
-            request.field = self.rng.below(u64::from(self.field_count)) as u32;
+            let chooses = match operation {
+                Operation::Read | Operation::Scan => self.reads_one_field,
+                _ => self.reads_one_field || self.writes_one_field,
+            };
+            if chooses {
+                request.field = self.rng.below(u64::from(self.field_count)) as u32;
+            }
         }
         if operation == Operation::Scan {
             request.scan_length = self.rng.below(u64::from(self.max_scan_length)) as u32 + 1;
@@ -105,6 +119,8 @@ mod tests {
             chooser,
             records: 1000,
             field_count: 10,
+            reads_one_field: true,
+            writes_one_field: true,
             max_scan_length: 100,
             operations: None,
             seed: 42,
@@ -207,6 +223,7 @@ mod tests {
             let workload = Workload {
                 mix: Mix::new([0.4, 0.2, 0.1, 0.2, 0.1]).unwrap(),
                 chooser, records, field_count, max_scan_length, operations, seed,
+                reads_one_field: true, writes_one_field: true,
             };
             let space = KeySpace::new(records, 1, driver);
             let mut slot = space.slot(0);

@@ -16,6 +16,8 @@ fn workload(chooser: Chooser, records: u64, shares: [f64; 5]) -> Workload {
         chooser,
         records,
         field_count: 1,
+        reads_one_field: true,
+        writes_one_field: true,
         max_scan_length: 100,
         operations: None,
         seed: 42,

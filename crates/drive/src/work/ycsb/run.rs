@@ -54,6 +54,8 @@ impl YcsbRun {
                 chooser: ycsb.chooser,
                 records: ycsb.records,
                 field_count: ycsb.table.field_count,
+                reads_one_field: !ycsb.read_all_fields,
+                writes_one_field: !ycsb.write_all_fields,
                 max_scan_length: ycsb.max_scan_length,
                 operations: job.operations,
                 seed: job.seed,
