@@ -64,6 +64,9 @@ fuzz: setup ## 100,000 generated study files through `dyno check`
 benchmarks: setup ## dyno measures itself
 	$(BIN)/python benchmarks/lab_overhead.py
 	$(BIN)/python benchmarks/report_scale.py
+	$(BIN)/python benchmarks/driver_cost.py
+	$(BIN)/python benchmarks/freeze.py
+	$(BIN)/python benchmarks/client_libraries.py
 
 lock: ## pin anew what is installed (needs uv; records hashes and no addresses)
 	$(BIN)/uv pip compile pyproject.toml --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-annotate -o requirements.lock

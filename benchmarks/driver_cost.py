@@ -4,8 +4,8 @@
 
 own     the driver's loop on the null backend beside sysbench's empty event, one thread: a thin loop (a number and one
         histogram), and YCSB C (key text, exact Zipfian, intervals) closed, and open with intended and service times
-client  CPU of the client an operation on MariaDB, YCSB C and A, 4 threads, over TCP and the socket file, beside sysbench
-        (a Lua script with the same rows, columns and mix) and go-ycsb (where `dyno get go-ycsb` has built it)
+client  CPU of the client an operation on MariaDB, YCSB C and A, 4 threads, over TCP and the socket file, beside
+        sysbench (a Lua script with the same rows, columns and mix) and go-ycsb (where `dyno get go-ycsb` built it)
 many    200 clients beside 4: CPU an operation, and memory
 
 Everything runs in interleaved rounds; ratios are taken within rounds. On a shared machine compare ratios, not times.
@@ -190,9 +190,7 @@ def _go_ycsb() -> str | None:
     return next((str(path) for path in sorted(cache.glob("dyno/tools/**/go-ycsb")) if path.is_file()), None)
 
 
-def _go_ycsb_command(
-    server: MariaDB, phase: str, shares: dict[str, float], operations: int, threads: int
-) -> list[str]:
+def _go_ycsb_command(server: MariaDB, phase: str, shares: dict[str, float], operations: int, threads: int) -> list[str]:
     properties = {
         "workload": "core",
         "recordcount": RECORDS,

@@ -2,9 +2,9 @@
 
     python benchmarks/freeze.py [--rate 2000] [--rounds 3]
 
-A MariaDB is stopped by a signal 4 s into a run of 10 s and goes on 2 s later. Of the requests that were due, a fifth met
-the stop, and waited from 2 s down to nothing: the quantiles follow by arithmetic. The open loop must show them (p99,
-p99.9 and the longest within 2 %, the median within 0.3 ms of the one without a stop); the closed loop cannot.
+A MariaDB is stopped by a signal 4 s into a run of 10 s and goes on 2 s later. Of the requests that were due, a fifth
+met the stop, and waited from 2 s down to nothing: the quantiles follow by arithmetic. The open loop must show them
+(p99, p99.9 and the longest within 2 %, the median within 0.3 ms of the one without a stop); the closed loop cannot.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def _round(driver: str, folder: Path, server: MariaDB, job: dict[str, Any], loop
 
 
 def _drive(driver: str, folder: Path, job: dict[str, Any], stop: int | None) -> dict[str, float]:
-    with subprocess.Popen(_command(driver, folder, {**job, "phase": "run"})) as process:
+    with subprocess.Popen(_command(driver, folder, {**job, "phase": "run"})):
         if stop is not None:
             time.sleep(AFTER)
             os.kill(stop, signal.SIGSTOP)

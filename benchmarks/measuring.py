@@ -108,7 +108,9 @@ def mariadb(*options: str) -> Iterator[MariaDB]:
         subprocess.run([*install, "--auth-root-authentication-method=normal"], check=True, capture_output=True)
         # One statement a line, as --bootstrap wants it.
         bootstrap = [program("mariadbd", package), "--no-defaults", *user, f"--datadir={data}", "--bootstrap"]
-        subprocess.run(bootstrap, input=b"CREATE DATABASE ycsb;\nCREATE DATABASE ycsb_go;\n", check=True, capture_output=True)
+        subprocess.run(
+            bootstrap, input=b"CREATE DATABASE ycsb;\nCREATE DATABASE ycsb_go;\n", check=True, capture_output=True
+        )
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             port = free.getsockname()[1]

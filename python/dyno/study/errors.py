@@ -10,7 +10,7 @@ from dyno.model.base import UserError
 
 _PROBLEM_LENGTH = 300
 _SOURCE_LENGTH = 120
-_LIST_LENGTH = 220
+_LIST_LENGTH = 160
 
 
 @dataclass(frozen=True, slots=True)
