@@ -23,7 +23,8 @@ function thread_init()
 end
 
 function event()
-   local key = string.format("user%020d", sysbench.rand.zipfian(0, sysbench.opt.records - 1))
+   -- Evenly: this release knows no Zipfian law. It makes the event cheaper than the driver's, not dearer.
+   local key = string.format("user%020d", sysbench.rand.uniform(0, sysbench.opt.records - 1))
    if sysbench.opt.updates > 0 and sysbench.rand.uniform(1, 100) <= sysbench.opt.updates then
       local field = sysbench.rand.uniform(0, FIELDS - 1)
       values[field]:set(sysbench.rand.string(string.rep("@", LENGTH)))
