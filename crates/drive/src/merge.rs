@@ -43,6 +43,8 @@ struct Part {
     folder: PathBuf,
     result: Value,
     intervals: Vec<Interval>,
+    /// The lines of its failed operations.
+    failed: Vec<u8>,
     /// By tag and begin, in ns since the epoch.
     histograms: BTreeMap<(String, u64), Histogram<u64>>,
 }
@@ -57,7 +59,7 @@ struct Interval {
     error_kinds: BTreeMap<String, u64>,
 }
 
-/// Merges the results in `folders` into the folder `out`; gives the outcome.
+/// Merges the results in `folders` into the folder `out`; gives the one result.
 pub fn merge(folders: &[PathBuf], out: &Path) -> Result<Value, MergeError> {
     let parts: Vec<Part> = folders
         .iter()
@@ -82,8 +84,7 @@ pub fn merge(folders: &[PathBuf], out: &Path) -> Result<Value, MergeError> {
         output.interval(*span, recording).map_err(write)?;
     }
     for part in &parts {
-        let lines = fs::read(part.folder.join(ERRORS)).unwrap_or_default();
-        output.append_failed(&lines).map_err(write)?;
+        output.append_failed(&part.failed).map_err(write)?;
     }
     let result = merged.result(&parts, &operations);
     output.finish(&result).map_err(write)?;
@@ -108,6 +109,7 @@ impl Part {
             folder: folder.to_owned(),
             result,
             intervals,
+            failed: text(ERRORS)?.into_bytes(),
             histograms: BTreeMap::new(),
         };
         let log = fs::read(folder.join(LATENCIES)).map_err(|error| fail(LATENCIES, &error))?;
