@@ -36,18 +36,30 @@ pub fn write_key(text: &mut KeyText, number: u64, order: InsertOrder) {
     text[16..].copy_from_slice(&eight_digits(low % 100_000_000));
 }
 
-/// The decimal digits of a number below 10^8. All eight are taken apart at once: into two numbers of four
-/// digits, these into four of two, these into eight of one; each quotient is a multiplication by the
-/// reciprocal, exact for the numbers that occur (Warren, Hacker's Delight, chapter 10).
+/// The decimal digits of a number below 10^8, four and four, two and two. Pairs are looked up: taking them
+/// apart by arithmetic is a chain of multiplications, of which each waits for the one before.
 #[inline]
+#[allow(clippy::cast_possible_truncation)] // below 100
 fn eight_digits(number: u64) -> [u8; 8] {
-    let fours = (number / 10_000) | ((number % 10_000) << 32);
-    let hundreds = ((fours * 10_486) >> 20) & 0x7f_0000_007f;
-    let twos = hundreds | ((fours - 100 * hundreds) << 16);
-    let tens = ((twos * 103) >> 10) & 0x000f_000f_000f_000f;
-    let ones = tens | ((twos - 10 * tens) << 8);
-    (ones | 0x3030_3030_3030_3030).to_le_bytes()
+    let mut text = [0; 8];
+    let (high, low) = (number / 10_000, number % 10_000);
+    for (place, four) in [(0, high), (4, low)] {
+        text[place..place + 2].copy_from_slice(&PAIRS[(four / 100) as usize]);
+        text[place + 2..place + 4].copy_from_slice(&PAIRS[(four % 100) as usize]);
+    }
+    text
 }
+
+/// The two digits of each number below 100.
+const PAIRS: [[u8; 2]; 100] = {
+    let mut pairs = [[b'0'; 2]; 100];
+    let mut number = 0;
+    while number < 100 {
+        pairs[number as usize] = [b'0' + number / 10, b'0' + number % 10];
+        number += 1;
+    }
+    pairs
+};
 
 #[cfg(test)]
 mod tests {
