@@ -15,6 +15,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from dyno.stats import paired_ratio
+
 
 @dataclass(frozen=True)
 class Cost:
@@ -35,14 +37,30 @@ def cost(command: Sequence[str]) -> Cost:
     """Run it to its end. Ends the benchmark where it fails."""
     with tempfile.TemporaryFile() as output:
         process = subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL)
-        _, status, usage = os.wait4(process.pid, 0)
+        # What `wait4` says of memory includes this process, as it was when it made the other.
+        memory = 0.0
+        ended = 0
+        while not ended:
+            memory = max(memory, _most_memory(process.pid))
+            time.sleep(0.02)
+            ended, status, usage = os.wait4(process.pid, os.WNOHANG)
         # It was waited for here already.
         process.returncode = os.waitstatus_to_exitcode(status)
         output.seek(0)
         said = output.read().decode(errors="replace")
     if process.returncode != 0:
         sys.exit(f"{' '.join(command)}: status {process.returncode}\n{said}")
-    return Cost(usage.ru_utime, usage.ru_stime, usage.ru_maxrss / 1024, said)
+    return Cost(usage.ru_utime, usage.ru_stime, memory, said)
+
+
+def _most_memory(pid: int) -> float:
+    """What a process has used at the most so far, in MiB; 0 where it has ended."""
+    try:
+        status = Path(f"/proc/{pid}/status").read_text()
+    except OSError:
+        return 0.0
+    # In kB, as the kernel calls 1024 bytes.
+    return next((int(line.split()[1]) / 1024 for line in status.splitlines() if line.startswith("VmHWM:")), 0.0)
 
 
 def interleaved(rounds: int, kinds: Mapping[str, Callable[[], Cost]]) -> list[dict[str, Cost]]:
@@ -65,6 +83,19 @@ def verdict(what: str, ratios: Sequence[float], most: float) -> bool:
     middle = statistics.median(ratios)
     held = middle <= most
     print(f"  {what}: {spread(ratios)} (bar {most}): {'held' if held else 'MISSED'}")
+    return held
+
+
+def limited(what: str, mine: Sequence[float], theirs: Sequence[float], most: float) -> bool:
+    """Print whether the upper end of the 95 % interval of mine : theirs, paired within rounds, keeps to a bar."""
+    ratio = paired_ratio(theirs, mine, 0.95)
+    if ratio is None:
+        sys.exit("an interval needs two rounds or more")
+    held = ratio.hi <= most
+    print(
+        f"  {what}: {ratio.ratio:.2f}, 95 % interval {ratio.lo:.2f} to {ratio.hi:.2f} of {ratio.n} rounds "
+        f"(bar of its end {most}): {'held' if held else 'MISSED'}"
+    )
     return held
 
 
