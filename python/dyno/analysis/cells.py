@@ -9,6 +9,7 @@ from dyno import stats
 from dyno.analysis.table import Table
 from dyno.model import responses
 from dyno.model.findings import CellSummary, Comparison
+from dyno.model.looks import looks
 from dyno.model.run import Outcome
 from dyno.model.study import Cell, Study
 
@@ -22,24 +23,42 @@ def summarise(
     cell, so that one without an ok run stands there as such.
     """
     everywhere = "." not in response or response == study.replicates.of
+    cells = [cell for cell in study.cells if everywhere or table.of(response, cell.index)]
+    when = looks(study)
+    found = stats.cell_means(
+        *table.arrays(response, [cell.index for cell in cells]),
+        study.replicates.confidence,
+        randomised=study.order == "randomised",
+        widening=stats.widening_of_means(when.first, when.last),
+    )
+    widths = stats.relative_widths(found)
     return [
-        _summary(study, table, response, cell, of_cell.get(cell.index, ()))
-        for cell in study.cells
-        if everywhere or table.of(response, cell.index)
+        _summary(study, table, response, cell, _interval(mean, half), float(width), of_cell.get(cell.index, ()))
+        for cell, mean, half, width in zip(cells, found.mean, found.half, widths, strict=True)
     ]
 
 
-def _summary(study: Study, table: Table, response: str, cell: Cell, comparisons: Sequence[Comparison]) -> CellSummary:
-    rule = study.replicates
+def _interval(mean: float, half: float) -> tuple[float, float] | None:
+    return (float(mean - half), float(mean + half)) if math.isfinite(half) else None
+
+
+def _summary(
+    study: Study,
+    table: Table,
+    response: str,
+    cell: Cell,
+    interval: tuple[float, float] | None,
+    width: float,
+    comparisons: Sequence[Comparison],
+) -> CellSummary:
+    rule, when = study.replicates, looks(study)
     values = table.of(response, cell.index)
     found = stats.describe(values)
-    interval = stats.mean_interval(values, rule.confidence)
-    width = math.inf if interval is None or found.mean is None else stats.relative_half_width(interval, found.mean)
     outcomes = table.outcomes[cell.index]
-    if rule.precision_of == "ratio" and comparisons:
+    if when.at == "ratio" and comparisons:
         converged = all(each.converged for each in comparisons)
     else:
-        converged = found.n >= rule.min and stats.mean_is_precise(values, rule.confidence, rule.precision)
+        converged = found.n >= when.first and width <= rule.precision
     return CellSummary(
         cell=cell.index,
         levels=cell.levels,
@@ -60,7 +79,7 @@ def _summary(study: Study, table: Table, response: str, cell: Cell, comparisons:
         ci=interval,
         precision=width if math.isfinite(width) else None,
         converged=converged,
-        reached=_reached(width, comparisons if rule.precision_of == "ratio" else ()),
+        reached=_reached(width, comparisons if when.at == "ratio" else ()),
         values=tuple(values),
     )
 

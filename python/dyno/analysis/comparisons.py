@@ -10,6 +10,7 @@ from dyno.analysis import sentences
 from dyno.analysis.table import Table
 from dyno.model import responses
 from dyno.model.findings import Comparison, Verdict
+from dyno.model.looks import looks
 from dyno.model.pairs import Pair, pairs
 from dyno.model.study import Study
 
@@ -27,6 +28,7 @@ def compare(study: Study, table: Table, response: str) -> Iterator[tuple[Pair, C
 
 def _compare(study: Study, table: Table, response: str, pair: Pair) -> Comparison:
     confidence, precision = study.replicates.confidence, study.replicates.precision
+    when = looks(study)
     values_a, values_b = table.of(response, pair.a.index), table.of(response, pair.b.index)
     blocks_a, blocks_b = table.in_blocks(response, pair.a.index), table.in_blocks(response, pair.b.index)
     common = sorted(blocks_a.keys() & blocks_b.keys())
@@ -43,7 +45,9 @@ def _compare(study: Study, table: Table, response: str, pair: Pair) -> Compariso
         ratio, why_not = None, sentences.too_few(pair.level_a, len(values_a), pair.level_b, len(values_b))
     else:
         measure = stats.paired_ratio if paired else stats.unpaired_ratio
-        ratio = measure(values_a, values_b, confidence)
+        ratio = measure(
+            values_a, values_b, confidence, stats.widening_of_ratios(when.comparisons, when.first, when.last)
+        )
     verdict = verdict_of(ratio)
     interval = (ratio.lo, ratio.hi) if ratio else None
     return Comparison(
@@ -62,7 +66,7 @@ def _compare(study: Study, table: Table, response: str, pair: Pair) -> Compariso
         ),
         precision=_as_factor(ratio),
         # The rule that stops a study looks at pairs alone, and not before its fewest blocks.
-        converged=paired and n >= study.replicates.min and stats.ratio_is_precise(ratio, precision),
+        converged=paired and n >= when.first and stats.ratio_is_precise(ratio, precision),
     )
 
 

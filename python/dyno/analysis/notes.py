@@ -177,9 +177,8 @@ def _intervals(study: Study, cells: Sequence[CellSummary], comparisons: Sequence
         return
     rule = study.replicates
     yield (
-        f"Intervals are of {rule.confidence * 100:.4g}% confidence each, as if the number of runs had been fixed "
-        "beforehand. The study looks after each block and stops when it is precise enough, which makes them somewhat "
-        "too narrow."
+        f"Intervals are of {rule.confidence * 100:.4g}% confidence each. They are widened for the looks that the study "
+        "took after each block, so that they hold the truth as often as they say."
     )
     drawn = sum(found.ci is not None for found in comparisons)
     if drawn > 1:

@@ -7,6 +7,9 @@ from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+import numpy as np
+from numpy.typing import NDArray
+
 from dyno.model import responses
 from dyno.model.run import Outcome, RunRecord
 from dyno.model.study import Study
@@ -20,6 +23,8 @@ class Table:
     by_block: dict[str, dict[int, dict[int, float]]] = field(
         default_factory=lambda: defaultdict(lambda: defaultdict(dict))
     )
+    times: dict[tuple[int, int], int] = field(default_factory=dict)  # (block, cell) -> run, which is its place in time
+    blocks: int = 0
     outcomes: dict[int, Counter[Outcome]] = field(default_factory=lambda: defaultdict(Counter))
     ok_runs: list[RunRecord] = field(default_factory=list)
     other_runs: list[RunRecord] = field(default_factory=list)
@@ -30,6 +35,14 @@ class Table:
     def of(self, response: str, cell: int) -> list[float]:
         """The values of a response in the cell's ok runs, in order of execution."""
         return self.values[response][cell] if response in self.values else []
+
+    def arrays(self, response: str, cells: Sequence[int]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Values of a response and their places in time, (blocks, cells), NaN where there is none."""
+        values, times = np.full((2, max(self.blocks, 1), len(cells)), np.nan)
+        for place, cell in enumerate(cells):
+            for block, value in self.in_blocks(response, cell).items():
+                values[block, place], times[block, place] = value, self.times[block, cell]
+        return values, times
 
     def in_blocks(self, response: str, cell: int) -> dict[int, float]:
         """Block -> value. A block holds one ok run of a cell, since only a run that went wrong is tried again."""
@@ -49,6 +62,8 @@ def tabulate(study: Study, runs: Sequence[RunRecord]) -> Table:
             table.other_runs.append(run)
             continue
         table.ok_runs.append(run)
+        table.times[slot.block, slot.cell] = run.run
+        table.blocks = max(table.blocks, slot.block + 1)
         if run.loop:
             table.loops[slot.cell].add(run.loop)
         for name, value in run.responses.items():

@@ -12,8 +12,10 @@ import random
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from dyno import stats
-from dyno.model.pairs import pairs
+import numpy as np
+from numpy.typing import NDArray
+
+from dyno.design.rule import Rule
 from dyno.model.run import Outcome, RunRecord, Slot
 from dyno.model.study import Study
 from dyno.model.units import format_duration
@@ -43,6 +45,7 @@ class State:
 @dataclass
 class _Cell:
     values: dict[int, float] = field(default_factory=dict)  # block -> the response that decides
+    times: dict[int, int] = field(default_factory=dict)  # block -> its place in the order of execution
     lost_in_a_row: int = 0
 
 
@@ -59,7 +62,7 @@ class Design:
 
     def __init__(self, study: Study) -> None:
         self._study = study
-        self._pairs = [(pair.a.index, pair.b.index) for pair in pairs(study)]
+        self._rule = Rule.of(study)
         self._cells = {cell.index: _Cell() for cell in study.cells}
         self._block = 0
         self._left = list(block_order(study, 0))
@@ -82,6 +85,7 @@ class Design:
         value = run.responses.get(self._study.replicates.of)
         if run.outcome is Outcome.OK and value is not None:
             cell.values[run.slot.block] = value
+            cell.times[run.slot.block] = run.run
             cell.lost_in_a_row = 0
         elif self._attempt < self._study.replicates.retries:
             self._attempt += 1
@@ -122,8 +126,7 @@ class Design:
         if all(self._given_up(index) for index in self._cells):
             return Stop(f"every cell failed {GIVE_UP_AFTER} blocks in a row", converged=False)
         reached = self._reached()
-        # As analysis counts: a run that failed is not one of the fewest that are asked for.
-        narrow = reached is not None and reached <= rule.precision and self._fewest() >= rule.min
+        narrow = reached is not None and reached <= rule.precision and self._fewest() >= self._rule.looks.first
         lost = sum(self._given_up(index) for index in self._cells)
         precise = narrow and not lost
         if narrow:
@@ -142,41 +145,25 @@ class Design:
         return None
 
     def _fewest(self) -> int:
-        """How many values the interval with the fewest has; of those that decide."""
-        tried = {index for index in self._cells if not self._given_up(index)}
-        if self._study.replicates.precision_of == "ratio" and self._pairs:
-            common = [
-                self._cells[a].values.keys() & self._cells[b].values.keys() for a, b in self._pairs if {a, b} <= tried
-            ]
-            return min(map(len, common), default=0)
-        return min((len(self._cells[index].values) for index in tried), default=0)
+        """How many values the interval with the fewest has; of those that decide.
+
+        As analysis counts: a run that failed is not one of the fewest that are asked for.
+        """
+        values, _, tried = self._so_far()
+        return int(self._rule.fewest(values, tried).min())
 
     def _reached(self) -> float | None:
         """The widest interval that decides, relative to its centre; None where one is missing."""
-        tried = {index for index in self._cells if not self._given_up(index)}
-        if self._study.replicates.precision_of == "ratio" and self._pairs:
-            widths = [self._ratio_width(a, b) for a, b in self._pairs if {a, b} <= tried]
-        else:
-            widths = [self._mean_width(self._cells[index]) for index in tried]
-        known = [width for width in widths if width is not None]
-        return max(known) if known and len(known) == len(widths) else None
+        width = float(self._rule.reached(*self._so_far()))
+        return width if math.isfinite(width) else None
 
-    def _mean_width(self, cell: _Cell) -> float | None:
-        values = list(cell.values.values())
-        interval = stats.mean_interval(values, self._study.replicates.confidence)
-        return None if interval is None else stats.relative_half_width(interval, sum(interval) / 2)
-
-    def _ratio_width(self, a: int, b: int) -> float | None:
-        values_a, values_b = self._cells[a].values, self._cells[b].values
-        common = sorted(values_a.keys() & values_b.keys())
-        if not all(values[block] > 0 for values in (values_a, values_b) for block in common):
-            return None
-        ratio = stats.paired_ratio(
-            [values_a[block] for block in common],
-            [values_b[block] for block in common],
-            self._study.replicates.confidence,
-        )
-        return None if ratio is None else math.expm1(ratio.half_width)
+    def _so_far(self) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.bool_]]:
+        """Values and places in time, (blocks, cells), NaN where there is none, and which cells are still tried."""
+        values, times = np.full((2, self._block + 1, len(self._cells)), np.nan)
+        for place, cell in enumerate(self._cells.values()):
+            for block, value in cell.values.items():
+                values[block, place], times[block, place] = value, cell.times[block]
+        return values, times, np.array([not self._given_up(index) for index in self._cells])
 
 
 @dataclass(frozen=True)

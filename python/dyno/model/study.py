@@ -66,10 +66,18 @@ class HostSpec(Frozen):
     require: Require = Require()
 
 
+FIRST_LOOK: Mapping[str, int] = {"mean": 4, "ratio": 3}
+"""Blocks before which nothing is called precise: fewer do not show how much runs differ."""
+
+_USUAL_MIN = {"mean": 4, "ratio": 5}
+
+
 class Replicates(Frozen):
     """When a cell has been repeated often enough."""
 
-    min: Annotated[int, Field(ge=2, le=10_000, description="blocks before the first look")] = 3
+    min: Annotated[
+        int, Field(ge=2, le=10_000, description="blocks before the first look; 5 where `precision_of` is `ratio`")
+    ] = 4
     max: Annotated[int, Field(ge=2, le=10_000, description="blocks at the most")] = 30
     budget: Annotated[PositiveDuration | None, Field(description="no new block is begun that would pass this time")] = (
         None
@@ -85,6 +93,16 @@ class Replicates(Frozen):
     ] = "mean"
     strict: Annotated[bool, Field(description="a cell that misses its precision makes the exit status 1")] = False
     retries: Annotated[int, Field(ge=0, le=10, description="further attempts at a failed run within its block")] = 1
+
+    @model_validator(mode="before")
+    @classmethod
+    def _min_goes_by_what_is_precise(cls, given: Any) -> Any:
+        """One ratio looked at early needs a much wider interval to be honest than one looked at a block later."""
+        if not isinstance(given, Mapping) or "min" in given:
+            return given
+        usual = _USUAL_MIN.get(str(given.get("precision_of", "mean")), 4)
+        most = given.get("max")
+        return {**given, "min": min(usual, max(most, 2)) if isinstance(most, int) else usual}
 
     @model_validator(mode="after")
     def _min_is_not_above_max(self) -> Replicates:

@@ -6,17 +6,35 @@
 from __future__ import annotations
 
 from dyno.stats.describe import Description, describe
+from dyno.stats.looking import (
+    Means,
+    Ratios,
+    block_ratios,
+    cell_means,
+    relative_widths,
+    t_quantiles,
+    widening_of_means,
+    widening_of_ratios,
+)
 from dyno.stats.means import mean_interval, mean_is_precise, relative_half_width
 from dyno.stats.ratios import Ratio, paired_ratio, ratio_is_precise, unpaired_ratio
 
 __all__ = [
     "Description",
+    "Means",
     "Ratio",
+    "Ratios",
+    "block_ratios",
+    "cell_means",
     "describe",
     "mean_interval",
     "mean_is_precise",
     "paired_ratio",
     "ratio_is_precise",
     "relative_half_width",
+    "relative_widths",
+    "t_quantiles",
     "unpaired_ratio",
+    "widening_of_means",
+    "widening_of_ratios",
 ]

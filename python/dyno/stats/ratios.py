@@ -54,8 +54,10 @@ def _ratio(centre: float, half: float, n: int, method: str) -> Ratio:
     return Ratio(_exp(centre), _exp(centre - half), _exp(centre + half), n, method)
 
 
-def paired_ratio(a: Values, b: Values, confidence: float) -> Ratio | None:
+def paired_ratio(a: Values, b: Values, confidence: float, widening: float = 1.0) -> Ratio | None:
     """Give b / a of values measured in pairs (same place, same block): exp of the t interval of mean(ln b - ln a).
+
+    `widening` is by how much wider the interval is made for having been looked at (`looking.widening_of_ratios`).
 
     Noise that hits both halves of a pair alike cancels. Assumes that the logs of the ratios are independent and roughly
     normal.
@@ -69,11 +71,11 @@ def paired_ratio(a: Values, b: Values, confidence: float) -> Ratio | None:
     if differences.size < 2:
         return None
     centre, variance = mean_and_variance(differences)
-    half = t_quantile(confidence, differences.size - 1) * math.sqrt(variance / differences.size)
+    half = widening * t_quantile(confidence, differences.size - 1) * math.sqrt(variance / differences.size)
     return _ratio(centre, half, int(differences.size), PAIRED)
 
 
-def unpaired_ratio(a: Values, b: Values, confidence: float) -> Ratio | None:
+def unpaired_ratio(a: Values, b: Values, confidence: float, widening: float = 1.0) -> Ratio | None:
     """Give b / a of values without pairs: exp of Welch's interval of mean(ln b) - mean(ln a).
 
     With v = s^2 / n of each side, the half-width is t sqrt(va + vb) at
@@ -93,7 +95,7 @@ def unpaired_ratio(a: Values, b: Values, confidence: float) -> Ratio | None:
         return _ratio(mean_b - mean_a, 0.0, n, UNPAIRED)
     share = va / (va + vb)  # the shares, not the squares themselves, which can be too small to hold
     degrees = 1 / (share**2 / (logs_a.size - 1) + (1 - share) ** 2 / (logs_b.size - 1))
-    return _ratio(mean_b - mean_a, t_quantile(confidence, degrees) * math.sqrt(va + vb), n, UNPAIRED)
+    return _ratio(mean_b - mean_a, widening * t_quantile(confidence, degrees) * math.sqrt(va + vb), n, UNPAIRED)
 
 
 def ratio_is_precise(ratio: Ratio | None, precision: float) -> bool:

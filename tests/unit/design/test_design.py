@@ -5,9 +5,11 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 
 from dyno import stats
 from dyno.design import Design, Stop, block_order, forecast
@@ -74,7 +76,15 @@ def test_a_fixed_order_is_that_of_the_study_file() -> None:
 
 
 def test_precise_cells_end_at_the_fewest_blocks() -> None:
-    assert order_of(cells(2, min=3, max=9)) == "A B | A B | A B => every interval is within 1% after 3 blocks"
+    assert order_of(cells(2, min=4, max=9)) == "A B | A B | A B | A B => every interval is within 1% after 4 blocks"
+
+
+def test_no_study_ends_precise_before_an_interval_can_hold_what_it_says() -> None:
+    assert order_of(cells(2, min=2, max=9)).endswith("after 4 blocks")
+    compared = cells(2, min=2, max=9, compare="mean", precision_of="ratio")
+    assert order_of(compared).endswith("after 3 blocks")
+    # With one look, at the end, nothing was picked by luck.
+    assert order_of(cells(2, min=2, max=2)).endswith("within 1% after 2 blocks")
 
 
 def test_noisy_cells_end_at_the_most_blocks() -> None:
@@ -90,9 +100,16 @@ def test_a_study_ends_at_the_first_block_end_after_its_precision_is_reached() ->
     records, stop = carry_out(study, values=settles)
     assert stop is not None
     assert stop.converged
-    values = [record.responses["throughput"] for record in records]
-    assert stats.mean_is_precise(values, 0.95, 0.10)
-    assert not any(stats.mean_is_precise(values[:n], 0.95, 0.10) for n in range(2, len(values)))
+    values = np.array([[record.responses["throughput"]] for record in records])
+    assert width(values) <= 0.10
+    assert all(width(values[:n]) > 0.10 for n in range(4, len(values)))
+
+
+def width(values: NDArray[np.float64]) -> float:
+    """Of the interval of the only cell's mean, relative to it."""
+    times = np.arange(1.0, len(values) + 1)[:, None]
+    found = stats.cell_means(values, times, 0.95, randomised=False, widening=stats.widening_of_means(4, 1000))
+    return float(stats.relative_widths(found)[0])
 
 
 def test_cells_that_are_precise_stay_in_until_all_are() -> None:
@@ -188,7 +205,7 @@ def test_an_ok_run_without_the_response_that_decides_counts_as_one_that_went_wro
 def test_the_response_that_decides_is_the_one_of_the_study() -> None:
     study = cells(1, of="read.latency_p99", min=2, max=30)
     design = Design(study)
-    for block in range(2):
+    for block in range(4):
         record = make_record(block + 1, Slot(cell=0, block=block), Outcome.OK, 3.0, response="read.latency_p99")
         design.record(record)
     stop = design.decide()
@@ -315,8 +332,8 @@ def test_ratios_are_of_the_blocks_that_both_cells_have() -> None:
 
 def test_a_lost_run_is_made_up_for_before_a_study_is_called_precise() -> None:
     """The rule counted blocks and analysis runs, so that a strict study stopped early and was then found wanting."""
-    told = order_of(cells(2, retries=0, min=3, max=9), {"A": ".x."})
-    assert told == "A B | Ax B | A B | A B => every interval is within 1% after 4 blocks"
+    told = order_of(cells(2, retries=0, min=4, max=9), {"A": ".x."})
+    assert told == "A B | Ax B | A B | A B | A B => every interval is within 1% after 5 blocks"
 
 
 def test_a_run_at_which_the_study_was_halted_leaves_its_slot_open() -> None:
