@@ -142,7 +142,8 @@ def neighbours(values: Array, times: Array) -> tuple[Array, Array]:
     adjacent = (there[..., 1:] & there[..., :-1]).sum(axis=-1)
     with np.errstate(divide="ignore", invalid="ignore"):
         together = (series[..., 1:] * series[..., :-1]).sum(axis=-1) / adjacent
-        correlation = together / ((series**2).sum(axis=-1) / degrees)
+        # Taking off the means of cells has made both about as much too small.
+        correlation = together / ((series**2).sum(axis=-1) / number)
         correlation = correlation + (1 + 4 * np.clip(correlation, 0.0, 1.0)) / number
         error = np.sqrt(np.maximum(1 - correlation**2, 0.0) / number)
     known = (degrees > 2) & np.isfinite(correlation)

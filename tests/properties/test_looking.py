@@ -1,0 +1,155 @@
+"""Intervals for those who look after each block."""
+
+from __future__ import annotations
+
+import importlib.util
+import math
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+
+from dyno import stats
+from dyno.stats.looking import moderate, neighbours
+
+
+def _benchmark() -> ModuleType:
+    path = Path(__file__).parents[2] / "benchmarks" / "coverage.py"
+    spec = importlib.util.spec_from_file_location("coverage_benchmark", path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+coverage = _benchmark()
+STUDIES = 400
+# Three standard errors below and above what is claimed, of so many studies with one interval each at the least.
+LEAST = 0.95 - 3 * math.sqrt(0.95 * 0.05 / STUDIES)
+MOST = 0.05 + 3 * math.sqrt(0.95 * 0.05 / STUDIES)
+
+
+def drawn(name: str, cells: int) -> coverage.Studies:
+    row = next(row for row in coverage.ROWS if row.name == name)
+    return coverage.draw(row, cells, STUDIES, np.random.default_rng([7, cells]))
+
+
+@pytest.mark.parametrize("name", ["normal 5%", "normal 10%", "AR 0.7, 10%", "outliers, 5%"])
+@pytest.mark.parametrize("cells", [2, 4, 12])
+def test_intervals_of_ratios_hold_and_alarms_are_rare_where_a_study_stops_on_them(name: str, cells: int) -> None:
+    held, alarms, _ = coverage.of_ratios(cells, drawn(name, cells))
+    assert held >= LEAST
+    assert alarms <= MOST
+
+
+@pytest.mark.parametrize("name", ["normal 5%", "normal 10%", "AR 0.7, 10%", "step 5%, 5%"])
+@pytest.mark.parametrize("cells", [8, 12])
+def test_intervals_of_means_hold_where_a_study_stops_on_them(name: str, cells: int) -> None:
+    held, runs = coverage.of_means(cells, drawn(name, cells))
+    assert held >= LEAST
+    assert runs > 4 * cells
+
+
+def test_the_simulation_sees_that_the_rule_of_the_published_studies_does_not_hold() -> None:
+    held, _ = coverage.of_naive(drawn("AR 0.7, 10%", 2))
+    assert held < 0.8
+    held, _ = coverage.of_naive(drawn("normal 10%", 2))
+    assert held < 0.93
+
+
+# G. K. Smyth, limma's `squeezeVar`: with variances that do not differ beyond chance, all are the pooled one.
+def test_variances_that_differ_by_chance_alone_become_one() -> None:
+    variance = np.array([1.0, 1.1, 0.9, 1.05])
+    moderated, degrees = moderate(variance, np.full(4, 9.0))
+    assert moderated == pytest.approx(np.full(4, variance.mean()))
+    assert degrees == pytest.approx(np.full(4, 36.0))
+
+
+def test_variances_that_differ_truly_keep_most_of_their_difference() -> None:
+    rng = np.random.default_rng(3)
+    truth = np.array([1.0] * 10 + [100.0] * 10)
+    variance = truth * rng.chisquare(19, 20) / 19
+    moderated, degrees = moderate(variance, np.full(20, 19.0))
+    assert (moderated[10:].min() / moderated[:10].max()) > 10
+    assert (degrees < 30).all()
+
+
+def test_the_prior_is_recovered_from_variances_drawn_from_it() -> None:
+    # Smyth 2004, section 6.2: 1 / sigma^2 ~ chi^2(d0) / (d0 s0^2); here d0 = 8 and s0^2 = 2.
+    rng = np.random.default_rng(5)
+    truth = 8 * 2.0 / rng.chisquare(8, 20_000)
+    variance = truth * rng.chisquare(5, 20_000) / 5
+    moderated, degrees = moderate(variance, np.full(20_000, 5.0))
+    prior = degrees[0] - 5
+    assert prior == pytest.approx(8, rel=0.06)
+    typical = (moderated * (prior + 5) - 5 * variance) / prior
+    assert typical == pytest.approx(np.full(20_000, 2.0), rel=0.03)
+
+
+@pytest.mark.parametrize("rho", [0.0, 0.5, 0.8])
+def test_the_correlation_of_neighbours_is_found_in_any_order_of_the_cells(rho: float) -> None:
+    rng = np.random.default_rng(11)
+    studies = coverage.draw(coverage.Row("", coverage.autoregressive(rho, 0.1)), 8, 500, rng)
+    found, error = neighbours(studies.values[:, :12], studies.times[:, :12])
+    assert found.mean() == pytest.approx(rho, abs=0.04)
+    assert (np.abs(found - rho) < 2 * error).mean() > 0.85
+
+
+VALUES = arrays(np.float64, (6, 3), elements=st.floats(1.0, 1e6))
+
+
+@given(VALUES, st.floats(1e-6, 1e6))
+def test_means_and_their_widths_scale_with_the_unit(values: np.ndarray, unit: float) -> None:
+    times = np.arange(18.0).reshape(6, 3)
+    found, scaled = (
+        stats.cell_means(each, times, 0.95, randomised=True, widening=1.0) for each in (values, values * unit)
+    )
+    assert scaled.mean == pytest.approx(found.mean * unit, rel=1e-9)
+    assert scaled.half == pytest.approx(found.half * unit, rel=1e-6, abs=1e-9 * unit)
+
+
+@given(VALUES)
+@settings(max_examples=50)
+def test_many_studies_at_once_are_each_as_one_alone(values: np.ndarray) -> None:
+    times = np.arange(18.0).reshape(6, 3)
+    others = np.stack([values, values[::-1], values + 1])
+    together = stats.cell_means(others, np.stack([times] * 3), 0.95, randomised=True, widening=1.1)
+    alone = stats.cell_means(values, times, 0.95, randomised=True, widening=1.1)
+    assert together.half[0] == pytest.approx(alone.half, rel=1e-9, nan_ok=True)
+    differences = np.log(others[..., 1:]) - np.log(others[..., :1])
+    ratios = stats.block_ratios(differences, 0.95, widening=1.05)
+    one = stats.paired_ratio(values[:, 0], values[:, 1], 0.95, 1.05)
+    assert one is not None
+    assert math.log(one.ratio) == pytest.approx(ratios.log_ratio[0, 0], abs=1e-12)
+    assert one.half_width == pytest.approx(ratios.half[0, 0], abs=1e-9)
+
+
+@given(VALUES, st.lists(st.tuples(st.integers(0, 5), st.integers(0, 2)), max_size=16))
+def test_missing_runs_never_give_a_width_that_is_not_there(values: np.ndarray, missing: list[tuple[int, int]]) -> None:
+    for block, cell in missing:
+        values[block, cell] = np.nan
+    times = np.where(np.isfinite(values), np.arange(18.0).reshape(6, 3), np.nan)
+    found = stats.cell_means(values, times, 0.95, randomised=True, widening=1.0)
+    count = np.isfinite(values).sum(axis=0)
+    assert (np.isfinite(found.half) == (count > 1)).all()
+    assert (np.isfinite(found.mean) == (count > 0)).all()
+
+
+def test_p_is_five_per_cent_where_the_interval_ends_at_one() -> None:
+    differences = np.array([[0.1], [0.3], [0.2], [0.4]])
+    found = stats.block_ratios(differences, 0.95, widening=1.2)
+    shifted = differences - found.log_ratio + found.half
+    assert stats.block_ratios(shifted, 0.95, widening=1.2).p[0] == pytest.approx(0.05)
+
+
+def test_one_look_is_not_widened_and_one_comparison_is_widened_most() -> None:
+    assert stats.widening_of_ratios(1, 5, 5) == stats.widening_of_means(5, 5) == 1.0
+    assert stats.widening_of_ratios(1, 3, 60) > stats.widening_of_ratios(1, 6, 60) > stats.widening_of_ratios(1, 20, 60)
+    assert stats.widening_of_ratios(1, 20, 60) > stats.widening_of_ratios(2, 3, 60) > 1.0
