@@ -5,11 +5,20 @@
 
 from __future__ import annotations
 
+from dyno.stats.agreement import Agreement, kendall
 from dyno.stats.batches import Ratios, holm_rows, paired_ratios
 from dyno.stats.describe import Description, describe
 from dyno.stats.equivalence import Equivalence, paired_equivalence, unpaired_equivalence
 from dyno.stats.families import holm
 from dyno.stats.means import mean_interval, mean_is_precise, relative_half_width
+from dyno.stats.power import (
+    detectable_effect,
+    paired_power,
+    runs_for_effect,
+    runs_for_mean_precision,
+    runs_for_ratio_precision,
+)
+from dyno.stats.ranks import Normality, RankRatio, far_from_normal, normality, paired_ranks, unpaired_ranks
 from dyno.stats.ratios import (
     Ratio,
     bootstrap_ratio,
@@ -20,22 +29,35 @@ from dyno.stats.ratios import (
 )
 
 __all__ = [
+    "Agreement",
     "Description",
     "Equivalence",
+    "Normality",
+    "RankRatio",
     "Ratio",
     "Ratios",
     "bootstrap_ratio",
     "describe",
+    "detectable_effect",
+    "far_from_normal",
     "fieller_ratio",
     "holm",
     "holm_rows",
+    "kendall",
     "mean_interval",
     "mean_is_precise",
+    "normality",
     "paired_equivalence",
+    "paired_power",
+    "paired_ranks",
     "paired_ratio",
     "paired_ratios",
     "ratio_is_precise",
     "relative_half_width",
+    "runs_for_effect",
+    "runs_for_mean_precision",
+    "runs_for_ratio_precision",
     "unpaired_equivalence",
+    "unpaired_ranks",
     "unpaired_ratio",
 ]
