@@ -8,6 +8,7 @@ from __future__ import annotations
 from dyno.stats.agreement import Agreement, kendall
 from dyno.stats.batches import Ratios, holm_rows, paired_ratios
 from dyno.stats.describe import Description, describe
+from dyno.stats.effects import Effect, Effects, Lenth, lenth, two_level_effects
 from dyno.stats.equivalence import Equivalence, paired_equivalence, unpaired_equivalence
 from dyno.stats.families import holm
 from dyno.stats.means import mean_interval, mean_is_precise, relative_half_width
@@ -27,15 +28,21 @@ from dyno.stats.ratios import (
     ratio_is_precise,
     unpaired_ratio,
 )
+from dyno.stats.variation import Variation, VariationRow, variation
 
 __all__ = [
     "Agreement",
     "Description",
+    "Effect",
+    "Effects",
     "Equivalence",
+    "Lenth",
     "Normality",
     "RankRatio",
     "Ratio",
     "Ratios",
+    "Variation",
+    "VariationRow",
     "bootstrap_ratio",
     "describe",
     "detectable_effect",
@@ -44,6 +51,7 @@ __all__ = [
     "holm",
     "holm_rows",
     "kendall",
+    "lenth",
     "mean_interval",
     "mean_is_precise",
     "normality",
@@ -57,7 +65,9 @@ __all__ = [
     "runs_for_effect",
     "runs_for_mean_precision",
     "runs_for_ratio_precision",
+    "two_level_effects",
     "unpaired_equivalence",
     "unpaired_ranks",
     "unpaired_ratio",
+    "variation",
 ]
