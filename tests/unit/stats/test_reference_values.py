@@ -87,7 +87,9 @@ def test_equal_values_have_no_variance_at_all_even_where_their_sum_rounds() -> N
     found = stats.describe([0.1] * 3)
     assert (found.mean, found.variance) == (0.1, 0.0)
     assert stats.mean_interval([0.1] * 3, 0.95) == (0.1, 0.1)
-    assert stats.unpaired_ratio([0.1] * 3, [0.1] * 2, 0.95) == stats.Ratio(1.0, 1.0, 1.0, 2, stats.ratios.UNPAIRED)
+    assert stats.unpaired_ratio([0.1] * 3, [0.1] * 2, 0.95) == stats.Ratio(
+        1.0, 1.0, 1.0, 2, stats.ratios.UNPAIRED, p=1.0
+    )
 
 
 def test_a_mean_of_zero_has_no_coefficient_of_variation_and_is_never_precise() -> None:
