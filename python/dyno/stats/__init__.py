@@ -5,13 +5,16 @@
 
 from __future__ import annotations
 
+from dyno.stats.changes import ChangePoint, change_points
 from dyno.stats.describe import Description, describe
 from dyno.stats.means import mean_interval, mean_is_precise, relative_half_width
 from dyno.stats.ratios import Ratio, paired_ratio, ratio_is_precise, unpaired_ratio
 
 __all__ = [
+    "ChangePoint",
     "Description",
     "Ratio",
+    "change_points",
     "describe",
     "mean_interval",
     "mean_is_precise",
