@@ -7,19 +7,26 @@ from __future__ import annotations
 
 from dyno.stats.changes import ChangePoint, change_points
 from dyno.stats.describe import Description, describe
+from dyno.stats.drift import Autocorrelation, Outliers, Trend, autocorrelation, outliers, trend
 from dyno.stats.means import mean_interval, mean_is_precise, relative_half_width
 from dyno.stats.ratios import Ratio, paired_ratio, ratio_is_precise, unpaired_ratio
 
 __all__ = [
+    "Autocorrelation",
     "ChangePoint",
     "Description",
+    "Outliers",
     "Ratio",
+    "Trend",
+    "autocorrelation",
     "change_points",
     "describe",
     "mean_interval",
     "mean_is_precise",
+    "outliers",
     "paired_ratio",
     "ratio_is_precise",
     "relative_half_width",
+    "trend",
     "unpaired_ratio",
 ]
