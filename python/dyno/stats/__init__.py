@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from dyno.stats.batches import BatchMeans, batch_means
 from dyno.stats.changes import ChangePoint, change_points
 from dyno.stats.describe import Description, describe
 from dyno.stats.drift import Autocorrelation, Outliers, Trend, autocorrelation, outliers, trend
@@ -13,12 +14,14 @@ from dyno.stats.ratios import Ratio, paired_ratio, ratio_is_precise, unpaired_ra
 
 __all__ = [
     "Autocorrelation",
+    "BatchMeans",
     "ChangePoint",
     "Description",
     "Outliers",
     "Ratio",
     "Trend",
     "autocorrelation",
+    "batch_means",
     "change_points",
     "describe",
     "mean_interval",
