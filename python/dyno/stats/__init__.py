@@ -11,6 +11,7 @@ from dyno.stats.describe import Description, describe
 from dyno.stats.drift import Autocorrelation, Outliers, Trend, autocorrelation, outliers, trend
 from dyno.stats.means import mean_interval, mean_is_precise, relative_half_width
 from dyno.stats.ratios import Ratio, paired_ratio, ratio_is_precise, unpaired_ratio
+from dyno.stats.steady import Phases, Segment, phases
 
 __all__ = [
     "Autocorrelation",
@@ -18,7 +19,9 @@ __all__ = [
     "ChangePoint",
     "Description",
     "Outliers",
+    "Phases",
     "Ratio",
+    "Segment",
     "Trend",
     "autocorrelation",
     "batch_means",
@@ -28,6 +31,7 @@ __all__ = [
     "mean_is_precise",
     "outliers",
     "paired_ratio",
+    "phases",
     "ratio_is_precise",
     "relative_half_width",
     "trend",
