@@ -11,22 +11,30 @@ from dyno.stats.describe import Description, describe
 from dyno.stats.drift import Autocorrelation, Outliers, Trend, autocorrelation, outliers, trend
 from dyno.stats.means import mean_interval, mean_is_precise, relative_half_width
 from dyno.stats.ratios import Ratio, paired_ratio, ratio_is_precise, unpaired_ratio
+from dyno.stats.shape import Crossing, Saturation, Speedup, crossings, saturation, speedup
 from dyno.stats.steady import Phases, Segment, phases
+from dyno.stats.usl import Usl, fit_usl, usl_throughput
 
 __all__ = [
     "Autocorrelation",
     "BatchMeans",
     "ChangePoint",
+    "Crossing",
     "Description",
     "Outliers",
     "Phases",
     "Ratio",
+    "Saturation",
     "Segment",
+    "Speedup",
     "Trend",
+    "Usl",
     "autocorrelation",
     "batch_means",
     "change_points",
+    "crossings",
     "describe",
+    "fit_usl",
     "mean_interval",
     "mean_is_precise",
     "outliers",
@@ -34,6 +42,9 @@ __all__ = [
     "phases",
     "ratio_is_precise",
     "relative_half_width",
+    "saturation",
+    "speedup",
     "trend",
     "unpaired_ratio",
+    "usl_throughput",
 ]
