@@ -5,11 +5,46 @@
 
 from __future__ import annotations
 
-from dyno.stats.agreement import Agreement, kendall
-from dyno.stats.describe import Description, describe
-from dyno.stats.effects import Effect, Effects, Lenth, lenth, two_level_effects
-from dyno.stats.equivalence import Equivalence, equivalence_of, paired_equivalence, unpaired_equivalence
-from dyno.stats.families import holm
+from dyno.stats.agreement import (
+    Agreement,
+    kendall,
+)
+from dyno.stats.batches import (
+    BatchMeans,
+    batch_means,
+)
+from dyno.stats.changes import (
+    ChangePoint,
+    change_points,
+)
+from dyno.stats.describe import (
+    Description,
+    describe,
+)
+from dyno.stats.drift import (
+    Autocorrelation,
+    Outliers,
+    Trend,
+    autocorrelation,
+    outliers,
+    trend,
+)
+from dyno.stats.effects import (
+    Effect,
+    Effects,
+    Lenth,
+    lenth,
+    two_level_effects,
+)
+from dyno.stats.equivalence import (
+    Equivalence,
+    equivalence_of,
+    paired_equivalence,
+    unpaired_equivalence,
+)
+from dyno.stats.families import (
+    holm,
+)
 from dyno.stats.looking import (
     Means,
     Ratios,
@@ -20,7 +55,11 @@ from dyno.stats.looking import (
     widening_of_means,
     widening_of_ratios,
 )
-from dyno.stats.means import mean_interval, mean_is_precise, relative_half_width
+from dyno.stats.means import (
+    mean_interval,
+    mean_is_precise,
+    relative_half_width,
+)
 from dyno.stats.power import (
     detectable_effect,
     paired_power,
@@ -28,7 +67,14 @@ from dyno.stats.power import (
     runs_for_mean_precision,
     runs_for_ratio_precision,
 )
-from dyno.stats.ranks import Normality, RankRatio, far_from_normal, normality, paired_ranks, unpaired_ranks
+from dyno.stats.ranks import (
+    Normality,
+    RankRatio,
+    far_from_normal,
+    normality,
+    paired_ranks,
+    unpaired_ranks,
+)
 from dyno.stats.ratios import (
     LogShift,
     Ratio,
@@ -40,10 +86,36 @@ from dyno.stats.ratios import (
     unpaired_ratio,
     unpaired_shift,
 )
-from dyno.stats.variation import Variation, VariationRow, variation
+from dyno.stats.shape import (
+    Crossing,
+    Saturation,
+    Speedup,
+    crossings,
+    saturation,
+    speedup,
+)
+from dyno.stats.steady import (
+    Phases,
+    Segment,
+    phases,
+)
+from dyno.stats.usl import (
+    Usl,
+    fit_usl,
+    usl_throughput,
+)
+from dyno.stats.variation import (
+    Variation,
+    VariationRow,
+    variation,
+)
 
 __all__ = [
     "Agreement",
+    "Autocorrelation",
+    "BatchMeans",
+    "ChangePoint",
+    "Crossing",
     "Description",
     "Effect",
     "Effects",
@@ -52,42 +124,60 @@ __all__ = [
     "LogShift",
     "Means",
     "Normality",
+    "Outliers",
+    "Phases",
     "RankRatio",
     "Ratio",
     "Ratios",
+    "Saturation",
+    "Segment",
+    "Speedup",
+    "Trend",
+    "Usl",
     "Variation",
     "VariationRow",
+    "autocorrelation",
+    "batch_means",
     "block_ratios",
     "bootstrap_ratio",
     "cell_means",
+    "change_points",
+    "crossings",
     "describe",
     "detectable_effect",
     "equivalence_of",
     "far_from_normal",
     "fieller_ratio",
+    "fit_usl",
     "holm",
     "kendall",
     "lenth",
     "mean_interval",
     "mean_is_precise",
     "normality",
+    "outliers",
     "paired_equivalence",
     "paired_power",
     "paired_ranks",
     "paired_ratio",
     "paired_shift",
+    "phases",
     "ratio_is_precise",
     "relative_half_width",
     "relative_widths",
     "runs_for_effect",
     "runs_for_mean_precision",
     "runs_for_ratio_precision",
+    "saturation",
+    "speedup",
     "t_quantiles",
+    "trend",
     "two_level_effects",
     "unpaired_equivalence",
     "unpaired_ranks",
     "unpaired_ratio",
     "unpaired_shift",
+    "usl_throughput",
     "variation",
     "widening_of_means",
     "widening_of_ratios",

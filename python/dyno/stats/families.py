@@ -31,8 +31,8 @@ def holm(p_values: Sequence[float | None], weights: Sequence[float] | None = Non
     left = math.fsum(given[i] for _, i in present)
     adjusted: list[float | None] = [None] * len(p_values)
     largest = 0.0
-    for weighed, i in present:
-        largest = max(largest, min(1.0, weighed * left))
+    for p, i in present:
+        largest = max(largest, min(1.0, p * left))
         adjusted[i] = largest
         left -= given[i]
     return tuple(adjusted)
