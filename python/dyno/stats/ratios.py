@@ -39,6 +39,7 @@ BOOTSTRAP = "BCa bootstrap of the ratio of {statistic}s, not paired"
 RESAMPLES = 10_000  # even: the two halves mirror each other
 
 _MAX = sys.float_info.max
+_ROUNDING = 1e-12  # more than rounding puts between two differences of logs that are equal
 
 
 @dataclass(frozen=True)
@@ -269,7 +270,8 @@ def _bootstrap(
     cubes = squares = 0.0
     for sign, side in zip((-1, 1), sides, strict=True):
         left_out = np.log([float(centre(np.delete(side, i))) for i in range(side.size)])
-        influence = sign * (side.size - 1) * (left_out.mean() - left_out)
+        moved = left_out.mean() - left_out
+        influence = sign * (side.size - 1) * np.where(np.abs(moved) > _ROUNDING, moved, 0.0)
         cubes += float((influence**3).sum()) / side.size**3
         squares += float((influence**2).sum()) / side.size**2
     return found, cubes / (6 * squares**1.5) if squares else 0.0, draws
@@ -277,9 +279,8 @@ def _bootstrap(
 
 def _share_below(value: float, draws: NDArray[np.float64]) -> float:
     """The share of sorted draws below the value, half of those equal to it included; never quite 0 or 1."""
-    rounding = 1e-12  # of a difference of logs
-    below = (np.searchsorted(draws, value - rounding, "left") + np.searchsorted(draws, value + rounding, "right")) / 2
-    return float(np.clip(below / draws.size, 0.5 / draws.size, 1 - 0.5 / draws.size))
+    twice = np.searchsorted(draws, value - _ROUNDING, "left") + np.searchsorted(draws, value + _ROUNDING, "right")
+    return float(np.clip(twice / 2 / draws.size, 0.5 / draws.size, 1 - 0.5 / draws.size))
 
 
 def _corrected(z: float, acceleration: float) -> float:

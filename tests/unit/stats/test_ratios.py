@@ -123,3 +123,12 @@ def test_a_difference_that_no_resample_bridges_has_the_smallest_p() -> None:
 def test_the_bootstrap_knows_its_statistics() -> None:
     with pytest.raises(ValueError, match="median, mean, got mode"):
         stats.bootstrap_ratio([1.0, 2.0], [1.0, 2.0], 0.95, seed=1, statistic="mode")
+
+
+def test_the_rounding_of_equal_values_does_not_pass_for_skewness() -> None:
+    # Leaving out any one value moves no median here; what its logarithm rounds to once made the interval in other
+    # units another one.
+    a, b = [1.0] * 6, [1.0, 1.0, 1.0, 1.0, 1.0, 221.125]
+    plain = stats.bootstrap_ratio(a, b, 0.9, seed=1)
+    scaled = stats.bootstrap_ratio([2.0 * x for x in a], [2.0 * x for x in b], 0.9, seed=1)
+    assert (scaled.lo, scaled.hi) == pytest.approx((plain.lo, plain.hi))
