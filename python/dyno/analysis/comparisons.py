@@ -3,32 +3,74 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 from dyno import stats
 from dyno.analysis import sentences
 from dyno.analysis.table import Table
 from dyno.model import responses
-from dyno.model.findings import Comparison, Verdict
+from dyno.model.findings import Comparison, RankFigures, Verdict
 from dyno.model.looks import looks
 from dyno.model.pairs import Pair, pairs
 from dyno.model.study import Study
 
+DECIDING_SHARE = 0.5
+"""Of the error that a whole report may make, what the comparisons of the deciding response share among themselves."""
 
-def compare(study: Study, table: Table, response: str) -> Iterator[tuple[Pair, Comparison]]:
-    """Each pair of cells with what its runs say of the response; pairs that never had the response are left out."""
+
+@dataclass(frozen=True)
+class Compared:
+    """Two cells and what their runs say of one response, before the number of comparisons is known."""
+
+    pair: Pair
+    response: str
+    paired: bool
+    n: int
+    ratio: stats.Ratio | None
+    equivalence: stats.Equivalence | None
+    ranks: stats.RankRatio | None
+    why_not: str
+
+
+def compare(study: Study, table: Table, names: Sequence[str]) -> list[tuple[Pair, Comparison]]:
+    """Each pair of cells with what its runs say of each response; pairs that never had the response are left out.
+
+    What is called a difference, or equal, is so beyond all comparisons of the report: p-values are Holm's over all of
+    them, where those of the deciding response take half of the error that is allowed and all others the other half (S.
+    Holm 1979, section 4: unequal weights), so that a report may show many responses and still answer its question.
+    """
+    found = [compared for name in names for compared in _of_response(study, table, name)]
+    deciding = [each.response == study.replicates.of for each in found]
+    weights = _weights(deciding)
+    adjusted = stats.holm([each.ratio.p if each.ratio else None for each in found], weights)
+    equal = stats.holm([each.equivalence.p if each.equivalence else None for each in found], weights)
+    counted = sum(each.ratio is not None for each in found)
+    return [
+        (each.pair, _comparison(study, each, p, p_equal, counted))
+        for each, p, p_equal in zip(found, adjusted, equal, strict=True)
+    ]
+
+
+def _weights(deciding: Sequence[bool]) -> list[float]:
+    main, others = sum(deciding), len(deciding) - sum(deciding)
+    if not main or not others:
+        return [1.0] * len(deciding)
+    return [DECIDING_SHARE / main if each else (1 - DECIDING_SHARE) / others for each in deciding]
+
+
+def _of_response(study: Study, table: Table, response: str) -> Iterator[Compared]:
     deciding = response == study.replicates.of
     if responses.lookup(response).counted and not deciding:
         return
     for pair in pairs(study):
         values_a, values_b = table.of(response, pair.a.index), table.of(response, pair.b.index)
         if deciding or values_a or values_b:
-            yield pair, _compare(study, table, response, pair)
+            yield _measure(study, table, response, pair)
 
 
-def _compare(study: Study, table: Table, response: str, pair: Pair) -> Comparison:
-    confidence, precision = study.replicates.confidence, study.replicates.precision
-    when = looks(study)
+def _measure(study: Study, table: Table, response: str, pair: Pair) -> Compared:
+    rule, when = study.replicates, looks(study)
     values_a, values_b = table.of(response, pair.a.index), table.of(response, pair.b.index)
     blocks_a, blocks_b = table.in_blocks(response, pair.a.index), table.in_blocks(response, pair.b.index)
     common = sorted(blocks_a.keys() & blocks_b.keys())
@@ -36,41 +78,84 @@ def _compare(study: Study, table: Table, response: str, pair: Pair) -> Compariso
     if paired:
         values_a, values_b = [blocks_a[block] for block in common], [blocks_b[block] for block in common]
     n = min(len(values_a), len(values_b))
-    why_not = _unlike_loops(table, response, pair)
+    why_not = unlike_loops(table, response, pair)
+    if not why_not and min([*values_a, *values_b, 1.0]) <= 0:
+        why_not = "a ratio needs values above 0, and some are not"
+    elif not why_not and n < 2:
+        why_not = sentences.too_few(pair.level_a, len(values_a), pair.level_b, len(values_b))
     if why_not:
-        ratio = None
-    elif min(values_a, default=1.0) <= 0 or min(values_b, default=1.0) <= 0:
-        ratio, why_not = None, "a ratio needs values above 0, and some are not"
-    elif n < 2:
-        ratio, why_not = None, sentences.too_few(pair.level_a, len(values_a), pair.level_b, len(values_b))
-    else:
-        measure = stats.paired_ratio if paired else stats.unpaired_ratio
-        ratio = measure(
-            values_a, values_b, confidence, stats.widening_of_ratios(when.comparisons, when.first, when.last)
+        return Compared(pair, response, paired, n, None, None, None, why_not)
+    measure = stats.paired_shift if paired else stats.unpaired_shift
+    shift = measure(values_a, values_b)
+    if shift is None:
+        return Compared(pair, response, paired, n, None, None, None, "fewer than two runs")
+    shift = shift.widened(stats.widening_of_ratios(when.comparisons, when.first, when.last))
+    by_rank = stats.paired_ranks if paired else stats.unpaired_ranks
+    return Compared(
+        pair,
+        response,
+        paired,
+        n,
+        shift.ratio(rule.confidence),
+        stats.equivalence_of(shift, rule.equivalence, 1 - rule.confidence),
+        by_rank(values_a, values_b, rule.confidence) if _needs_ranks(values_a, values_b, paired) else None,
+        "",
+    )
+
+
+def _needs_ranks(values_a: Sequence[float], values_b: Sequence[float], paired: bool) -> bool:
+    """Whether what is left of the logs is far from a bell shape, so that ranks should be asked too."""
+    if paired:
+        return stats.far_from_normal(
+            _left([math.log(b) - math.log(a) for a, b in zip(values_a, values_b, strict=True)])
         )
-    verdict = verdict_of(ratio)
-    interval = (ratio.lo, ratio.hi) if ratio else None
-    return Comparison(
-        response=response,
+    return any(stats.far_from_normal(_left([math.log(value) for value in side])) for side in (values_a, values_b))
+
+
+def _left(values: Sequence[float]) -> list[float]:
+    mean = math.fsum(values) / len(values)
+    return [value - mean for value in values]
+
+
+def _comparison(study: Study, found: Compared, p: float | None, p_equal: float | None, counted: int) -> Comparison:
+    rule, when, ratio = study.replicates, looks(study), found.ratio
+    alpha = 1 - rule.confidence
+    verdict = _verdict(ratio, p, p_equal, alpha)
+    pair = found.pair
+    ranks = found.ranks and RankFigures(
+        ratio=found.ranks.ratio,
+        ci=None if found.ranks.lo is None or found.ranks.hi is None else (found.ranks.lo, found.ranks.hi),
+        p=found.ranks.p,
+        method=found.ranks.method,
+    )
+    comparison = Comparison(
+        response=found.response,
         factor=pair.factor,
         a=pair.level_a,
         b=pair.level_b,
         within=pair.within,
         ratio=ratio.ratio if ratio else None,
-        ci=interval,
-        n=n,
+        ci=(ratio.lo, ratio.hi) if ratio else None,
+        n=found.n,
         method=ratio.method if ratio else "none",
         verdict=verdict,
-        sentence=sentences.comparison(
-            response, pair.factor, pair.level_a, pair.level_b, pair.within, ratio, verdict, paired, why_not
-        ),
+        sentence="",
         precision=_as_factor(ratio),
         # The rule that stops a study looks at pairs alone, and not before its fewest blocks.
-        converged=paired and n >= when.first and stats.ratio_is_precise(ratio, precision),
+        converged=found.paired and found.n >= when.first and stats.ratio_is_precise(ratio, rule.precision),
+        p=ratio.p if ratio else None,
+        p_adjusted=p,
+        family=counted if ratio else None,
+        margin=rule.equivalence if found.equivalence else None,
+        equivalent=None if p_equal is None else p_equal <= alpha,
+        p_equivalent=p_equal,
+        ranks=ranks,
     )
+    sentence = sentences.comparison(comparison, paired=found.paired, why_not=found.why_not)
+    return comparison.model_copy(update={"sentence": sentence})
 
 
-def _unlike_loops(table: Table, response: str, pair: Pair) -> str:
+def unlike_loops(table: Table, response: str, pair: Pair) -> str:
     """Why latencies of a closed and of an open loop are never compared; empty where they are of one kind.
 
     Schroeder et al. 2006: the same store and the same load give latencies that differ by orders of magnitude.
@@ -83,8 +168,16 @@ def _unlike_loops(table: Table, response: str, pair: Pair) -> str:
     return f"{pair.level_a} was driven with its loop {names[0]} and {pair.level_b} with its loop {names[1]}"
 
 
+def _verdict(ratio: stats.Ratio | None, p: float | None, p_equal: float | None, alpha: float) -> Verdict:
+    if ratio is None or p is None:
+        return "not enough runs"
+    if p <= alpha:
+        return "higher" if ratio.ratio > 1 else "lower"
+    return "equivalent" if p_equal is not None and p_equal <= alpha else "no difference shown"
+
+
 def verdict_of(ratio: stats.Ratio | None) -> Verdict:
-    """Higher or lower where the interval leaves 1 out."""
+    """Higher or lower where the interval leaves 1 out, of a ratio that stands alone."""
     if ratio is None:
         return "not enough runs"
     if ratio.lo > 1:

@@ -21,13 +21,15 @@ def analyse(study: Study, runs: Sequence[RunRecord], *, ended: str | None) -> Fi
     """
     table = tabulate(study, runs)
     cells: list[CellSummary] = []
-    comparisons: list[Comparison] = []
-    for response in response_order(study, table):
+    order = response_order(study, table)
+    compared = compare(study, table, order)
+    comparisons = [found for _, found in compared]
+    for response in order:
         of_cell: dict[int, list[Comparison]] = {}
-        for pair, found in compare(study, table, response):
-            comparisons.append(found)
-            of_cell.setdefault(pair.a.index, []).append(found)
-            of_cell.setdefault(pair.b.index, []).append(found)
+        for pair, found in compared:
+            if found.response == response:
+                of_cell.setdefault(pair.a.index, []).append(found)
+                of_cell.setdefault(pair.b.index, []).append(found)
         cells += summarise(study, table, response, of_cell)
     rule = study.replicates
     deciding_cells = [cell for cell in cells if cell.response == rule.of]

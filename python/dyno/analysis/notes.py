@@ -182,10 +182,10 @@ def _intervals(study: Study, cells: Sequence[CellSummary], comparisons: Sequence
     )
     drawn = sum(found.ci is not None for found in comparisons)
     if drawn > 1:
-        by_chance = drawn * (1 - rule.confidence)
         yield (
-            f"{drawn:,} comparisons are not corrected for their number: were there no difference anywhere, about "
-            f"{by_chance:.2g} would still be expected to show one."
+            f"What is called a difference is one beyond all {drawn:,} comparisons of this report together: the chance "
+            f"of even one false alarm is at most {(1 - rule.confidence) * 100:.2g}% (Holm). Intervals are of each by "
+            "itself, so one may leave 1 out and show no difference all the same."
         )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from dyno.model import responses
-from dyno.model.findings import Comparison, Verdict, format_ratio
+from dyno.model.findings import Comparison, Verdict, format_ratio, format_share
 from dyno.stats import Ratio
 
 
@@ -30,28 +30,49 @@ def too_few(a: str, n_a: int, b: str, n_b: int) -> str:
     return f"{a} has {counted(n_a, 'ok run')} and {b} has {n_b}, and each needs 2"
 
 
-def comparison(
-    response: str,
-    factor: str,
-    a: str,
-    b: str,
-    within: Mapping[str, str],
-    ratio: Ratio | None,
-    verdict: Verdict,
-    paired: bool,
-    why_not: str,
-) -> str:
-    """One comparison as one sentence."""
-    known = responses.lookup(response)
-    where = f"With {levels(within)}, " if within else ""
-    if ratio is None:
+def comparison(found: Comparison, *, paired: bool, why_not: str) -> str:
+    """One comparison as one sentence: direction, ratio, interval, adjusted p and n."""
+    known = responses.lookup(found.response)
+    where = f"With {levels(found.within)}, " if found.within else ""
+    factor, a, b = found.factor, found.a, found.b
+    if found.ratio is None or found.ci is None:
         return f"{where}{factor} {b} and {a} cannot be compared in {known.title}: {why_not}."
-    size = format_ratio(ratio.ratio, (ratio.lo, ratio.hi))
-    basis = f"n = {counted(ratio.n, 'pair')}" if paired else f"n = {counted(ratio.n, 'run')}, not paired"
-    if verdict == "no difference shown":
-        return f"{where}no difference in {known.title} is shown between {factor} {b} and {a}: {size} ({basis})."
-    better = "lower is better; " if known.better == "lower" else ""
-    return f"{where}{factor} {b} has {size} the {known.title} of {a} ({better}{basis})."
+    size = format_ratio(found.ratio, found.ci)
+    basis = (
+        f"{_p(found)}, n = {counted(found.n, 'pair')}"
+        if paired
+        else f"{_p(found)}, n = {counted(found.n, 'run')}, not paired"
+    )
+    if found.verdict == "no difference shown":
+        text = f"no difference in {known.title} is shown between {factor} {b} and {a}: {size} ({basis})"
+    elif found.verdict == "equivalent":
+        equal = f"{factor} {b} and {a} are shown to be within {_margin(found)} of each other in {known.title}"
+        text = f"{equal}: {size} ({basis})"
+    else:
+        better = "lower is better; " if known.better == "lower" else ""
+        within = f", a difference shown to be within {_margin(found)}" if found.equivalent else ""
+        text = f"{factor} {b} has {size} the {known.title} of {a} ({better}{basis}){within}"
+    return f"{where}{text}{_by_ranks(found)}."
+
+
+def _margin(found: Comparison) -> str:
+    return format_share(found.margin or 0.0)
+
+
+def _p(found: Comparison) -> str:
+    p = found.p_adjusted
+    if p is None:
+        return "no p"
+    told = "p < 0.001" if p < 0.001 else f"p = {p:.3f}" if p < 0.1 else f"p = {p:.2f}"
+    return told if found.family == 1 else f"adjusted {told}"
+
+
+def _by_ranks(found: Comparison) -> str:
+    ranks = found.ranks
+    if ranks is None:
+        return ""
+    size = f"{ranks.ratio:.2f}x, too few for an interval" if ranks.ci is None else format_ratio(ranks.ratio, ranks.ci)
+    return f"; by ranks, since the noise is far from normal: {size}"
 
 
 def folder_comparison(response: str, chosen: Mapping[str, str], ratio: Ratio | None, verdict: str, why_not: str) -> str:
@@ -77,7 +98,7 @@ def _adjective(response: str, verdict: Verdict) -> str:
 def of_pair(found: Sequence[Comparison]) -> str:
     """What all combinations say of one pair of levels, as one sentence without its full stop."""
     first, several = found[0], len(found) > 1
-    a, b, response = first.a, first.b, first.response
+    a, b = first.a, first.b
     by_verdict: dict[Verdict, list[Comparison]] = {}
     for each in found:
         by_verdict.setdefault(each.verdict, []).append(each)
@@ -85,22 +106,26 @@ def of_pair(found: Sequence[Comparison]) -> str:
         everywhere = f" in all {len(found)} combinations" if several else ""
         if first.verdict == "not enough runs":
             return f"{b} and {a} cannot be compared{everywhere}" if several else first.sentence.rstrip(".")
-        claim = (
-            f"no difference in {responses.lookup(response).title} is shown between {b} and {a}"
-            if first.verdict == "no difference shown"
-            else f"{b} {_adjective(response, first.verdict)} {a}"
-        )
-        return f"{claim}{everywhere}: {_extremes(found)}"
+        return f"{_claim(first)}{everywhere}: {_extremes(found)}"
     parts = []
-    for verdict in ("higher", "lower"):
+    for verdict in ("higher", "lower", "equivalent"):
         if some := by_verdict.get(verdict):
-            claim = f"{b} {_adjective(response, verdict)} {a}"
+            claim = _claim(some[0])
             parts.append(f"{claim} in {len(some)} of {len(found)} combinations ({_extremes(some, where=True)})")
     if some := by_verdict.get("no difference shown"):
         parts.append(f"no difference between {b} and {a} is shown in {len(some)} of {len(found)}")
     if some := by_verdict.get("not enough runs"):
         parts.append(f"{len(some)} of {len(found)} cannot be compared")
     return ", ".join(parts)
+
+
+def _claim(found: Comparison) -> str:
+    a, b, title = found.a, found.b, responses.lookup(found.response).title
+    if found.verdict == "no difference shown":
+        return f"no difference in {title} is shown between {b} and {a}"
+    if found.verdict == "equivalent":
+        return f"{b} and {a} are within {_margin(found)} of each other in {title}"
+    return f"{b} {_adjective(found.response, found.verdict)} {a}"
 
 
 def _extremes(found: Sequence[Comparison], where: bool = False) -> str:

@@ -13,7 +13,7 @@ FINDINGS_FORMAT = 1
 
 Interval = tuple[float, float]
 
-Verdict = Literal["higher", "lower", "no difference shown", "not enough runs"]
+Verdict = Literal["higher", "lower", "equivalent", "no difference shown", "not enough runs"]
 FolderVerdict = Verdict | Literal["only in the first", "only in the second"]
 
 
@@ -85,6 +85,15 @@ class CellSummary(Frozen):
     values: Annotated[tuple[float, ...], Field(description="each ok run, in order of execution")] = ()
 
 
+class RankFigures(Frozen):
+    """The same ratio by ranks, which an outlier cannot move far."""
+
+    ratio: float
+    ci: Annotated[Interval | None, Field(description="None where so few values bound no interval")]
+    p: float
+    method: str
+
+
 class Comparison(Frozen):
     """The ratio between two levels of a factor, all else equal."""
 
@@ -103,6 +112,19 @@ class Comparison(Frozen):
         float | None, Field(description="half-width of the interval as a factor, less 1: 0.05 is a factor of 1.05")
     ] = None
     converged: Annotated[bool, Field(description="whether the precision asked for was reached")] = False
+    p: Annotated[float | None, Field(description="of a ratio of 1, both sides together, by itself")] = None
+    p_adjusted: Annotated[
+        float | None, Field(description="Holm's over all comparisons of the report; the verdict goes by it")
+    ] = None
+    family: Annotated[int | None, Field(description="comparisons of the report that have a p")] = None
+    margin: Annotated[float | None, Field(description="ratios between 1 / (1 + margin) and 1 + margin are equal")] = (
+        None
+    )
+    equivalent: Annotated[bool | None, Field(description="whether the ratio is shown to lie within the margin")] = None
+    p_equivalent: Annotated[float | None, Field(description="Holm's over all comparisons of the report")] = None
+    ranks: Annotated[
+        RankFigures | None, Field(description="beside the ratio where its residuals are far from normal")
+    ] = None
 
 
 class FolderComparison(Frozen):

@@ -86,6 +86,9 @@ class Replicates(Frozen):
         Share, Field(gt=0, description="half-width of the interval wanted, relative to its centre")
     ] = 0.05
     confidence: Annotated[Share, Field(ge=0.5, lt=1)] = 0.95
+    equivalence: Annotated[
+        Share, Field(gt=0, description="ratios that are shown to be within this factor of 1 are called equal")
+    ] = 0.02
     of: Annotated[str, Field(description="the response whose interval decides")] = "throughput"
     precision_of: Annotated[
         Literal["mean", "ratio"],

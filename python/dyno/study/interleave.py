@@ -14,7 +14,8 @@ BASE, NEW = "base", "new"
 def interleave(base: Study, new: Study, *, precision: str, **rule: Any) -> Study:
     """Every cell twice, once of each study; what is compared is the side, and the ratio has to be that precise.
 
-    `precision` is a share such as `2%`; `rule` overrides further keys of `replicates`. Raises UserError where the two have not the same cells.
+    `precision` is a share such as `2%`; `rule` overrides further keys of `replicates`. Raises UserError where the two
+    have not the same cells.
     """
     if [cell.levels for cell in base.cells] != [cell.levels for cell in new.cells]:
         raise UserError("--base and --new do not have the same cells: a setting changes a factor or its levels")

@@ -128,7 +128,7 @@ def test_comparisons_are_paired_within_blocks_and_say_so() -> None:
     expected = stats.paired_ratio(DELETE, WAL, 0.95)
     assert (found.a, found.b, found.n, found.verdict) == ("delete", "wal", 6, "higher")
     assert (found.ratio, found.ci) == (expected.ratio, (expected.lo, expected.hi))
-    assert found.sentence == "journal wal has 3.00x [2.99, 3.02] the throughput of delete (n = 6 pairs)."
+    assert found.sentence == "journal wal has 3.00x [2.99, 3.02] the throughput of delete (p < 0.001, n = 6 pairs)."
 
 
 def test_a_block_in_which_one_side_failed_is_no_pair() -> None:
@@ -158,7 +158,7 @@ def test_without_two_common_blocks_runs_are_compared_unpaired() -> None:
         runs.add(1, block + 3, WAL[block])
     (found,) = analyse(plan, runs, ended=None).comparisons
     assert found.ratio == stats.unpaired_ratio(DELETE[:3], WAL[:3], 0.95).ratio
-    assert "(n = 3 runs, not paired)" in found.sentence
+    assert ", n = 3 runs, not paired)" in found.sentence
 
 
 def test_comparisons_stay_within_the_levels_of_the_other_factors() -> None:
@@ -197,7 +197,7 @@ def test_lower_latency_is_said_as_lower_and_never_as_faster() -> None:
     runs = Runs(plan).add_cells({0: DELETE, 1: [v / 2 for v in DELETE]}, "latency_p99")
     found = analyse(plan, runs, ended=None)
     assert found.comparisons[0].sentence == (
-        "journal wal has 0.50x [0.50, 0.50] the 99th percentile latency of delete (lower is better; n = 6 pairs)."
+        "journal wal has 0.50x [0.50, 0.50] the 99th percentile latency of delete (lower is better; p < 0.001, n = 6 pairs)."
     )
     assert found.answer == "wal has a lower 99th percentile latency than delete: 0.50x [0.50, 0.50]."
 
@@ -402,8 +402,8 @@ def test_notes_say_what_intervals_are_not_corrected_for() -> None:
     plan = by_threads()
     text = notes(plan, Runs(plan).add_cells(dict.fromkeys(range(4), DELETE)))
     assert "widened for the looks" in text
-    assert "2 comparisons are not corrected for their number" in text
-    assert "about 0.1 would still" in text
+    assert "beyond all 2 comparisons of this report together" in text
+    assert "at most 5%" in text
 
 
 @pytest.mark.parametrize("setting", ["synchronous", "locking_mode"])
@@ -443,3 +443,87 @@ def test_ten_thousand_runs_are_analysed_in_less_than_three_seconds() -> None:
     found = analyse(plan, runs, ended=None)
     assert time.perf_counter() - before < 3
     assert sum(cell.n for cell in only(found.cells)) == 10_000
+
+
+# ---- many comparisons, equal things, noise without a bell shape
+
+
+def pairs_of(ratios, n=8, **rule):
+    """Cells in pairs of levels a and b, b being so many times a; the same small noise in each."""
+    plan = study({"place": list(range(len(ratios))), "level": ["a", "b"]}, compare="level", **rule)
+    rng = np.random.default_rng(4)
+    values = {}
+    for place, ratio in enumerate(ratios):
+        values[2 * place] = list(100 * np.exp(0.01 * rng.standard_normal(n)))
+        values[2 * place + 1] = list(100 * ratio * np.exp(0.01 * rng.standard_normal(n)))
+    return analyse(plan, Runs(plan).add_cells(values), ended=None)
+
+
+def test_verdicts_go_by_p_values_that_are_corrected_for_all_comparisons_of_the_report() -> None:
+    found = only(pairs_of([1.0, 1.0, 1.05, 1.0], min=8, max=8).comparisons)
+    adjusted = stats.holm([each.p for each in found])
+    assert [each.p_adjusted for each in found] == pytest.approx(adjusted)
+    assert {each.family for each in found} == {4}
+    assert [each.verdict for each in found][2] == "higher"
+    assert all((each.verdict in ("higher", "lower")) == (each.p_adjusted <= 0.05) for each in found)
+
+
+def test_an_interval_may_leave_one_out_and_no_difference_is_called_among_many() -> None:
+    alone, *_ = only(pairs_of([1.012], min=8, max=8).comparisons)
+    assert alone.verdict == "higher"
+    assert "p = " in alone.sentence
+    assert "adjusted" not in alone.sentence
+    among = only(pairs_of([1.012] + [1.0] * 39, min=8, max=8, equivalence="0.1%").comparisons)[0]
+    assert among.ci == pytest.approx(alone.ci)
+    assert among.ci[0] > 1
+    assert among.verdict == "no difference shown"
+    assert "no difference in throughput is shown" in among.sentence
+    assert "adjusted p = " in among.sentence
+
+
+def test_the_deciding_response_keeps_half_of_the_error_however_many_others_there_are() -> None:
+    plan = journal(min=6, max=6)
+    runs = Runs(plan)
+    rng = np.random.default_rng(1)
+    for block in range(6):
+        for cell in (0, 1):
+            others = {f"latency_{q}": 1.0 + rng.random() for q in ("p50", "p90", "p95", "p99", "p999", "max", "mean")}
+            runs.add(cell, block, responses={"throughput": (DELETE if cell == 0 else WAL)[block], **others})
+    (main, *rest) = analyse(plan, runs, ended=None).comparisons
+    assert main.response == "throughput"
+    assert len(rest) >= 6
+    assert main.p_adjusted == pytest.approx(2 * main.p)
+
+
+def test_what_is_shown_to_be_within_the_margin_is_called_equal() -> None:
+    (found,) = only(pairs_of([1.001], n=20, min=20, max=20).comparisons)
+    assert found.verdict == "equivalent"
+    assert found.equivalent
+    assert found.margin == 0.02
+    assert "level b and a are shown to be within 2% of each other in throughput" in found.sentence
+    strict = only(pairs_of([1.001], n=20, min=20, max=20, equivalence="0.1%").comparisons)[0]
+    assert strict.verdict == "no difference shown"
+    assert strict.equivalent is False
+
+
+def test_a_difference_may_be_real_and_within_the_margin() -> None:
+    (found,) = only(pairs_of([1.008], n=40, min=40, max=40).comparisons)
+    assert found.verdict == "higher"
+    assert found.equivalent
+    assert "a difference shown to be within 2%" in found.sentence
+
+
+def test_ranks_are_asked_where_the_noise_is_far_from_normal_and_only_there() -> None:
+    plan = journal(min=12, max=12)
+    wal = [value * 1.1 for value in DELETE * 2]
+    wal[3] /= 3
+    found = analyse(plan, Runs(plan).add_cells({0: DELETE * 2, 1: wal}), ended=None).comparisons[0]
+    assert found.ranks is not None
+    assert found.ranks.ratio == pytest.approx(1.1, rel=0.01)
+    assert "by ranks, since the noise is far from normal: 1.10x" in found.sentence
+    assert only(pairs_of([1.0], n=12, min=12, max=12).comparisons)[0].ranks is None
+
+
+def test_the_answer_tells_what_is_equal() -> None:
+    found = pairs_of([1.001, 1.0], n=20, min=20, max=20)
+    assert "b and a are within 2% of each other in throughput in all 2 combinations" in found.answer
