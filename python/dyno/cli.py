@@ -16,7 +16,7 @@ from rich.table import Table
 from rich.text import Text
 
 from dyno import __version__
-from dyno.analysis import analyse, compare_folders
+from dyno.analysis import analyse, cannot_tell, compare_folders, gate_blocks, gate_sessions
 from dyno.design import block_order, forecast
 from dyno.hosts import LocalHost, UndoJournal, tools, undo
 from dyno.hosts.doctor import examine
@@ -25,9 +25,10 @@ from dyno.hosts.local import core_binary
 from dyno.lab import Interrupt, Lab, Rooms, refuse_full_disk
 from dyno.model.base import RunError, UserError
 from dyno.model.findings import Findings
+from dyno.model.gate import Gate
 from dyno.model.run import Outcome, RunRecord
 from dyno.model.study import Study
-from dyno.model.units import format_duration
+from dyno.model.units import format_duration, parse_share
 from dyno.progress import listener
 from dyno.report import to_csv, to_json
 from dyno.report import write as write_report
@@ -35,9 +36,9 @@ from dyno.report.terminal import show as show_findings
 from dyno.report.terminal import show_folders
 from dyno.store import Results, StoreFull, list_results, new_results
 from dyno.study import check as check_study
-from dyno.study import json_schema, load
+from dyno.study import interleave, json_schema, load
 
-DONE, NOT_OK, BAD_INPUT, INTERRUPTED = 0, 1, 2, 130
+DONE, NOT_OK, BAD_INPUT, CANNOT_TELL, INTERRUPTED = 0, 1, 2, 3, 130
 
 _RESULTS = Path("results")
 _OVERHEAD_OF_RUN_S = 0.2
@@ -173,11 +174,21 @@ def run(file: Path, scale: str, overrides: tuple[str, ...], results: Path, work:
     """Run a study, and write its report."""
     rooms = Rooms.open()
     study = _load(rooms, file, scale, overrides)
-    core = core_binary()
-    return _run(rooms, study, file, core, results, work, resume)
+    return _carry_out(rooms, study, file, core_binary(), results, work, resume=resume)[0]
 
 
-def _run(rooms: Rooms, study: Study, file: Path, core: str, root: Path, work: Path | None, resume: bool) -> int:
+def _carry_out(
+    rooms: Rooms,
+    study: Study,
+    file: Path,
+    core: str,
+    root: Path,
+    work: Path | None,
+    *,
+    resume: bool = False,
+    shows: bool = True,
+) -> tuple[int, Path]:
+    """Run a study to its end and report it: the exit status, and the results folder."""
     with Interrupt() as interrupt, _journal() as journal:
         host = LocalHost(journal)
         for folder in (root, work or root):
@@ -189,7 +200,7 @@ def _run(rooms: Rooms, study: Study, file: Path, core: str, root: Path, work: Pa
         if resume:
             results = _resumed(root, study, environment)
             if results.ended is not None:
-                return _conclude(results.folder, interrupted=False, completed=True)
+                return _conclude(results.folder, interrupted=False, completed=True, shows=shows), results.folder
         else:
             scratch = host.temporary_folder(root / f".dyno-{journal.token}-new")
             results = new_results(root, study, file.read_bytes(), environment, scratch)
@@ -203,7 +214,8 @@ def _run(rooms: Rooms, study: Study, file: Path, core: str, root: Path, work: Pa
         finally:
             shown.close()
             results.unlock()
-    return _conclude(results.folder, interrupted=ending.interrupted, completed=ending.completed)
+    status = _conclude(results.folder, interrupted=ending.interrupted, completed=ending.completed, shows=shows)
+    return status, results.folder
 
 
 def _journal() -> UndoJournal:
@@ -242,12 +254,13 @@ def _resumed(root: Path, study: Study, environment: dict[str, Any]) -> Results:
     return latest
 
 
-def _conclude(folder: Path, *, interrupted: bool, completed: bool) -> int:
+def _conclude(folder: Path, *, interrupted: bool, completed: bool, shows: bool) -> int:
     """Report what there is, name what is not as it should be, and choose the exit status."""
     results = Results(folder)
     findings = analyse(results.study, results.runs, ended=results.ended)
     click.echo(f"report: {write_report(results, findings, folder)}", err=True)
-    show_findings(findings, Console(highlight=False))
+    if shows:
+        show_findings(findings, Console(highlight=False))
     if interrupted:
         return INTERRUPTED
     wrong = _what_is_wrong(results.study, results.runs, findings)
@@ -327,6 +340,85 @@ def compare(first: Path, second: Path, form: str) -> int:
     else:
         show_folders(found, Console(highlight=False), str(first), str(second))
     return DONE
+
+
+@main.command()
+@click.argument("file", type=click.Path(path_type=Path))
+@click.option("--base", "bases", multiple=True, required=True, metavar="KEY=VALUE|FOLDER", help="What it was.")
+@click.option("--new", "news", multiple=True, required=True, metavar="KEY=VALUE|FOLDER", help="What it is now.")
+@click.option("--slower", default="3%", show_default=True, help="The slow-down that matters.")
+@click.option("--set", "overrides", multiple=True, metavar="KEY=VALUE", help="Override a key of both.")
+@click.option("--scale", default="default", show_default=True)
+@click.option("--results", type=click.Path(path_type=Path, file_okay=False), default=_RESULTS, show_default=True)
+@click.option("--work", type=click.Path(path_type=Path, file_okay=False), help="Where the data under test live.")
+@click.option("--format", "form", type=click.Choice(["table", "json"]), default="table", show_default=True)
+@_answers_for_errors
+def gate(
+    file: Path,
+    bases: tuple[str, ...],
+    news: tuple[str, ...],
+    slower: str,
+    overrides: tuple[str, ...],
+    scale: str,
+    results: Path,
+    work: Path | None,
+    form: str,
+) -> int:
+    """Say whether something became slower: status 1 if it did, 0 if it did not, 3 if the data cannot tell.
+
+    With KEY=VALUE the study is run with those settings as the base and as the new side, interleaved in one study. With
+    results folders nothing is run: the new one is held against five or more sessions of the base on the same machine.
+    """
+    try:
+        limit = parse_share(slower)
+    except ValueError as error:
+        raise UserError(f"--slower: {error}") from None
+    if not 0 < limit < 1:
+        raise UserError(f"--slower {slower}: a share above 0% and below 100%")
+    folders = [[Path(each) for each in side if Path(each).is_dir()] for side in (bases, news)]
+    if folders[0] or folders[1]:
+        if any(len(found) != len(side) for found, side in zip(folders, (bases, news), strict=True)):
+            raise UserError("--base and --new are both settings (KEY=VALUE), or both results folders")
+        found = _gate_folders(folders[0], folders[1], limit)
+    else:
+        found = _gate_run(file, scale, overrides, bases, news, limit, results, work)
+    if form == "json":
+        click.echo(found.model_dump_json(indent=1))
+    else:
+        click.echo(found.sentence)
+    return {"slower": NOT_OK, "not slower": DONE, "cannot tell": CANNOT_TELL}[found.verdict]
+
+
+def _gate_run(
+    file: Path,
+    scale: str,
+    overrides: tuple[str, ...],
+    bases: tuple[str, ...],
+    news: tuple[str, ...],
+    limit: float,
+    results: Path,
+    work: Path | None,
+) -> Gate:
+    rooms = Rooms.open()
+    base, new = (_load(rooms, file, scale, (*overrides, *side)) for side in (bases, news))
+    # Half of what matters: then a version that is as fast as the other is told from one that is just too slow.
+    study = interleave(base, new, precision=f"{limit / 2 * 100:.6f}%")
+    status, folder = _carry_out(rooms, study, file, core_binary(), results, work, shows=False)
+    if status == INTERRUPTED:
+        raise KeyboardInterrupt
+    there = Results(folder)
+    return gate_blocks(study, there.runs, slower=limit)
+
+
+def _gate_folders(bases: Sequence[Path], news: Sequence[Path], limit: float) -> Gate:
+    if len(news) != 1:
+        raise UserError(f"--new: one results folder is held against the base, got {len(news)}")
+    new, earlier = Results(news[0]), [Results(folder) for folder in bases]
+    for each in earlier:
+        if changed := differences(each.environment, new.environment, programs=False):
+            why = f"{each.folder} is of another machine: {'; '.join(changed)}"
+            return cannot_tell(new.study, why, slower=limit)
+    return gate_sessions([(each.study, each.runs) for each in earlier], (new.study, new.runs), slower=limit)
 
 
 @main.command()

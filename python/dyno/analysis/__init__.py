@@ -4,5 +4,6 @@ from __future__ import annotations
 
 from dyno.analysis.findings import analyse
 from dyno.analysis.folders import compare_folders
+from dyno.analysis.gate import cannot_tell, gate_blocks, gate_sessions
 
-__all__ = ["analyse", "compare_folders"]
+__all__ = ["analyse", "cannot_tell", "compare_folders", "gate_blocks", "gate_sessions"]

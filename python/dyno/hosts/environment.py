@@ -56,21 +56,20 @@ def capture(core: str, folders: dict[str, Path]) -> dict[str, Any]:
     }
 
 
-_MUST_AGREE = (
+_MACHINE = (
     ("file_systems", "data", "device"),
     ("file_systems", "data", "type"),
     ("cpu", "model"),
     ("cpu", "usable"),
     ("kernel", "release"),
-    ("versions",),
-    ("checksums",),
 )
+_PROGRAMS = (("versions",), ("checksums",))
 
 
-def differences(before: dict[str, Any], now: dict[str, Any]) -> list[str]:
-    """What has changed so that runs from before and from now are not of one machine and one dyno."""
+def differences(before: dict[str, Any], now: dict[str, Any], *, programs: bool = True) -> list[str]:
+    """What has changed so that runs from before and from now are not of one machine, and of the same `programs`."""
     changed = []
-    for keys in _MUST_AGREE:
+    for keys in (*_MACHINE, *(_PROGRAMS if programs else ())):
         a: Any = before
         b: Any = now
         for key in keys:

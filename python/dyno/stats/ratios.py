@@ -33,6 +33,7 @@ from dyno.stats.arrays import (
 
 PAIRED = "Student's t on the logs of ratios within blocks"
 UNPAIRED = "Welch's t on logs, not paired"
+NEXT = "Student's t of a prediction from earlier sessions"
 FIELLER = "Fieller's interval of the ratio of means, not paired"
 BOOTSTRAP = "BCa bootstrap of the ratio of {statistic}s, not paired"
 
@@ -133,6 +134,21 @@ def unpaired_shift(a: Values, b: Values) -> LogShift | None:
     va, vb = variance_a / logs_a.size, variance_b / logs_b.size
     degrees = _welch_degrees(va, logs_a.size, vb, logs_b.size)
     return LogShift(mean_b - mean_a, math.sqrt(va + vb), degrees, n, UNPAIRED)
+
+
+def next_shift(earlier: Values, new: float) -> LogShift | None:
+    """How far one more draw lies from the mean of earlier ones, with the error of a prediction: sd sqrt(1 + 1 / k).
+
+    `earlier` are k means of logs and `new` another (G. J. Hahn, W. Q. Meeker, Statistical Intervals, 1991, section
+    4.8). Assumes that all are independent and roughly normal, with one variance. None for fewer than two earlier ones.
+    Raises ValueError for a value that is not finite.
+    """
+    array = as_array([*earlier, new])[:-1]
+    if array.size < 2:
+        return None
+    mean, variance = mean_and_variance(array)
+    error = math.sqrt(variance * (1 + 1 / array.size))
+    return LogShift(float(new) - mean, error, int(array.size) - 1, int(array.size), NEXT)
 
 
 def paired_ratio(a: Values, b: Values, confidence: float, widening: float = 1.0) -> Ratio | None:

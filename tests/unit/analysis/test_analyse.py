@@ -197,7 +197,8 @@ def test_lower_latency_is_said_as_lower_and_never_as_faster() -> None:
     runs = Runs(plan).add_cells({0: DELETE, 1: [v / 2 for v in DELETE]}, "latency_p99")
     found = analyse(plan, runs, ended=None)
     assert found.comparisons[0].sentence == (
-        "journal wal has 0.50x [0.50, 0.50] the 99th percentile latency of delete (lower is better; p < 0.001, n = 6 pairs)."
+        "journal wal has 0.50x [0.50, 0.50] the 99th percentile latency of delete "
+        "(lower is better; p < 0.001, n = 6 pairs)."
     )
     assert found.answer == "wal has a lower 99th percentile latency than delete: 0.50x [0.50, 0.50]."
 

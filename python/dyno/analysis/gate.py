@@ -1,0 +1,167 @@
+"""Whether a new version is slower than a base: for the CI of who builds what is measured.
+
+Three answers, and each has to be shown. "Slower" is a slow-down of at least the limit in some cell, beyond all cells
+together (Holm). "Not slower" is its absence in every cell, which needs no correction: all have to be shown (R. L.
+Berger, Multiparameter hypothesis testing and acceptance sampling, Technometrics 24, 1982). Otherwise the data cannot
+tell, which is no reason to let a change pass.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from dyno import stats
+from dyno.analysis import sentences
+from dyno.analysis.table import Table, tabulate
+from dyno.model import responses
+from dyno.model.findings import format_ratio, format_share
+from dyno.model.gate import Gate, GateCell, GateVerdict
+from dyno.model.looks import looks
+from dyno.model.pairs import Pair, pairs
+from dyno.model.run import RunRecord
+from dyno.model.study import Study
+
+FEWEST_SESSIONS = 5
+"""Sessions of the base that tell how much one session differs from the next on a machine."""
+
+
+@dataclass(frozen=True)
+class _Found:
+    levels: Mapping[str, str]
+    shift: stats.LogShift | None
+    """Of the logs of the slow-down: above 0 is slower."""
+    why: str = ""
+
+
+def gate_blocks(study: Study, runs: Sequence[RunRecord], *, slower: float) -> Gate:
+    """Judge an interleaved study, whose compared factor has the base first. `slower` is a share."""
+    table = tabulate(study, runs)
+    found = [_of_pair(study, table, pair) for pair in pairs(study)]
+    return _gate(study, found, slower, interleaved=True)
+
+
+def _of_pair(study: Study, table: Table, pair: Pair) -> _Found:
+    response = study.replicates.of
+    a, b = table.in_blocks(response, pair.a.index), table.in_blocks(response, pair.b.index)
+    common = sorted(a.keys() & b.keys())
+    values_a, values_b = [a[block] for block in common], [b[block] for block in common]
+    if len(common) < 2:
+        return _Found(pair.within, None, sentences.too_few(pair.level_a, len(a), pair.level_b, len(b)))
+    if min([*values_a, *values_b]) <= 0:
+        return _Found(pair.within, None, "a ratio needs values above 0, and some are not")
+    shift = stats.paired_shift(*_towards_slower(response, values_a, values_b))
+    when = looks(study)
+    widening = stats.widening_of_ratios(when.comparisons, when.first, when.last)
+    return _Found(pair.within, shift.widened(widening) if shift else None)
+
+
+def _towards_slower(response: str, a: Sequence[float], b: Sequence[float]) -> tuple[Sequence[float], Sequence[float]]:
+    """The sides in the order in which b / a above 1 is a slow-down of b."""
+    return (a, b) if responses.lookup(response).better == "lower" else (b, a)
+
+
+def gate_sessions(
+    base: Sequence[tuple[Study, Sequence[RunRecord]]], new: tuple[Study, Sequence[RunRecord]], *, slower: float
+) -> Gate:
+    """Judge a results folder against earlier ones of the same machine, each a session of its own.
+
+    The runs of two folders were not interleaved: what differs between sessions of a machine, whatever is measured,
+    stands in the difference. It is estimated from the sessions of the base, each of which gives one mean of logs, and
+    the new session is another draw of the same kind: Student's interval of a prediction.
+    """
+    study, runs = new
+    response = study.replicates.of
+    tables = [(each, tabulate(each, of)) for each, of in base]
+    table = tabulate(study, runs)
+    found = []
+    for cell in study.cells:
+        values = table.of(response, cell.index)
+        sessions = [
+            each.of(response, other.index) for of, each in tables for other in of.cells if other.levels == cell.levels
+        ]
+        sessions = [session for session in sessions if session]
+        if len(sessions) < FEWEST_SESSIONS:
+            why = (
+                f"{sentences.counted(len(sessions), 'session')} of the base: how much one session of this machine "
+                f"differs from the next takes {FEWEST_SESSIONS} to know"
+            )
+            found.append(_Found(cell.levels, None, why))
+        elif not values or min([*values, *(value for session in sessions for value in session)]) <= 0:
+            found.append(_Found(cell.levels, None, "a ratio needs values above 0, and some are missing or are not"))
+        else:
+            sign = 1 if responses.lookup(response).better == "lower" else -1
+            means = [sign * _mean_log(session) for session in sessions]
+            found.append(_Found(cell.levels, stats.next_shift(means, sign * _mean_log(values))))
+    return _gate(study, found, slower, interleaved=False)
+
+
+def _mean_log(values: Sequence[float]) -> float:
+    return math.fsum(map(math.log, values)) / len(values)
+
+
+def cannot_tell(study: Study, why: str, *, slower: float) -> Gate:
+    """For folders that say nothing of each other."""
+    return _gate(study, [_Found(cell.levels, None, why) for cell in study.cells], slower, interleaved=False)
+
+
+def _gate(study: Study, found: Sequence[_Found], slower: float, *, interleaved: bool) -> Gate:
+    confidence, limit = study.replicates.confidence, math.log1p(slower)
+    alpha = 1 - confidence
+    shown = stats.holm([each.shift.p_above(limit) if each.shift else None for each in found])
+    absent = [1 - each.shift.p_above(limit) if each.shift else None for each in found]
+    cells = tuple(_cell(each, p, q, alpha, confidence) for each, p, q in zip(found, shown, absent, strict=True))
+    verdicts = {cell.verdict for cell in cells}
+    verdict: GateVerdict = "cannot tell"
+    if "slower" in verdicts:
+        verdict = "slower"
+    elif verdicts == {"not slower"}:
+        verdict = "not slower"
+    return Gate(
+        response=study.replicates.of,
+        limit=slower,
+        confidence=confidence,
+        verdict=verdict,
+        sentence=_sentence(study, cells, verdict, slower),
+        interleaved=interleaved,
+        cells=cells,
+    )
+
+
+def _cell(found: _Found, p: float | None, q: float | None, alpha: float, confidence: float) -> GateCell:
+    if found.shift is None or p is None or q is None:
+        return GateCell(levels=dict(found.levels), n=0, verdict="cannot tell", why=found.why)
+    ratio = found.shift.ratio(confidence)
+    verdict: GateVerdict = "slower" if p <= alpha else "not slower" if q <= alpha else "cannot tell"
+    return GateCell(
+        levels=dict(found.levels),
+        slowdown=ratio.ratio,
+        ci=(ratio.lo, ratio.hi),
+        n=found.shift.n,
+        p_slower=p,
+        p_not_slower=q,
+        verdict=verdict,
+        why="the interval holds the limit" if verdict == "cannot tell" else "",
+    )
+
+
+def _sentence(study: Study, cells: Sequence[GateCell], verdict: GateVerdict, slower: float) -> str:
+    title, limit = responses.lookup(study.replicates.of).title, format_share(slower)
+    told = sentences.listed([_told(cell) for cell in cells if cell.verdict == verdict], 3)
+    if verdict == "slower":
+        return f"Slower by {limit} or more in {title}: {told}."
+    if verdict == "not slower":
+        return f"A slow-down of {limit} or more in {title} is shown to be absent in {_cells(len(cells))}: {told}."
+    return f"The data cannot tell whether {title} became slower by {limit}: {told}."
+
+
+def _cells(count: int) -> str:
+    return "the only cell" if count == 1 else f"all {count:,} cells"
+
+
+def _told(cell: GateCell) -> str:
+    where = sentences.levels(cell.levels) or "the only cell"
+    if cell.slowdown is None or cell.ci is None:
+        return f"{where}: {cell.why}"
+    return f"{where}: {format_ratio(cell.slowdown, cell.ci)} as slow, n = {cell.n}"

@@ -1,0 +1,151 @@
+"""Whether something became slower: three answers, each of which has to be shown."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from scipy import stats as scipy_stats
+from small_studies import Runs, study
+
+from dyno import stats
+from dyno.analysis import cannot_tell, gate_blocks, gate_sessions
+from dyno.model.base import UserError
+from dyno.study import interleave
+
+N = 12
+
+
+def sides(factors, *, response="throughput", noise=0.01, seed=1, **rule):
+    """A study of the base and the new side in places, the new side so many times the base."""
+    plan = study(
+        {"place": list(range(len(factors))), "side": ["base", "new"]}, compare="side", of=response, min=N, max=N, **rule
+    )
+    rng = np.random.default_rng(seed)
+    runs = Runs(plan)
+    for block in range(N):
+        for place, factor in enumerate(factors):
+            for side, times in enumerate((1.0, factor)):
+                value = 100 * times * math.exp(noise * rng.standard_normal())
+                runs.add(2 * place + side, block, responses={response: value})
+    return plan, runs
+
+
+def test_a_slow_down_beyond_the_limit_is_slower() -> None:
+    found = gate_blocks(*sides([0.9]), slower=0.03)
+    assert found.verdict == "slower"
+    assert found.cells[0].slowdown == pytest.approx(1 / 0.9, rel=0.02)
+    assert "Slower by 3% or more in throughput: place=0: 1.1" in found.sentence
+    assert found.interleaved
+
+
+def test_as_fast_as_before_is_not_slower_and_so_is_faster() -> None:
+    for factor in (1.0, 1.3):
+        assert gate_blocks(*sides([factor]), slower=0.03).verdict == "not slower"
+
+
+def test_noise_that_hides_the_limit_cannot_tell() -> None:
+    found = gate_blocks(*sides([1.0], noise=0.2), slower=0.03)
+    assert found.verdict == "cannot tell"
+    assert found.cells[0].why == "the interval holds the limit"
+
+
+def test_a_slow_down_that_is_real_but_below_the_limit_is_not_slower() -> None:
+    assert gate_blocks(*sides([0.98], noise=0.002), slower=0.03).verdict == "not slower"
+
+
+def test_of_a_latency_more_is_slower() -> None:
+    assert gate_blocks(*sides([1.1], response="latency_p99"), slower=0.03).verdict == "slower"
+    assert gate_blocks(*sides([0.9], response="latency_p99"), slower=0.03).verdict == "not slower"
+
+
+def test_one_slow_cell_makes_all_slower_and_one_doubtful_cell_leaves_all_in_doubt() -> None:
+    assert gate_blocks(*sides([1.0, 0.9, 1.0]), slower=0.03).verdict == "slower"
+    plan, runs = sides([1.0, 1.0])
+    rest = Runs(plan)
+    rest.extend(run for run in runs if run.slot.cell != 3 or run.slot.block < 1)
+    found = gate_blocks(plan, rest, slower=0.03)
+    assert [cell.verdict for cell in found.cells] == ["not slower", "cannot tell"]
+    assert found.verdict == "cannot tell"
+
+
+def test_p_values_are_those_of_one_sided_tests_at_the_limit() -> None:
+    plan, runs = sides([0.95])
+    found = gate_blocks(plan, runs, slower=0.03).cells[0]
+    base, new = ([run.responses["throughput"] for run in runs if run.slot.cell == cell] for cell in (0, 1))
+    logs = np.log(base) - np.log(new) - math.log1p(0.03)
+    assert found.p_slower == pytest.approx(scipy_stats.ttest_1samp(logs, 0, alternative="greater").pvalue)
+    assert found.p_not_slower == pytest.approx(scipy_stats.ttest_1samp(logs, 0, alternative="less").pvalue)
+
+
+def test_false_alarms_among_many_cells_are_as_rare_as_claimed() -> None:
+    alarms = sum(gate_blocks(*sides([1 / 1.03] * 5, seed=seed), slower=0.03).verdict == "slower" for seed in range(200))
+    assert alarms <= 0.05 * 200 + 3 * math.sqrt(200 * 0.05 * 0.95)
+
+
+# ---- folders
+
+
+def session(mean, n=4, seed=0):
+    plan = study({"threads": [1]}, min=n, max=n)
+    rng = np.random.default_rng(seed)
+    return plan, Runs(plan).add_cells({0: list(mean * np.exp(0.002 * rng.standard_normal(n)))})
+
+
+def test_fewer_than_five_sessions_cannot_tell_and_say_why() -> None:
+    base = [session(100, seed=i) for i in range(4)]
+    found = gate_sessions(base, session(50, seed=9), slower=0.03)
+    assert found.verdict == "cannot tell"
+    assert "4 sessions of the base" in found.cells[0].why
+    assert not found.interleaved
+
+
+def test_what_differs_between_sessions_stands_in_the_difference() -> None:
+    # Each session is precise to 0.1 %, but sessions of this machine differ by 5 %: a new one that is 6 % slower says
+    # nothing, and one that is 40 % slower does.
+    moods = np.exp(0.05 * np.random.default_rng(2).standard_normal(6))
+    base = [session(100 * mood, seed=i) for i, mood in enumerate(moods)]
+    assert gate_sessions(base, session(94, seed=9), slower=0.03).verdict == "cannot tell"
+    assert gate_sessions(base, session(60, seed=9), slower=0.03).verdict == "slower"
+    alike = [session(100 * (1 + 0.001 * i), seed=i) for i in range(6)]
+    assert gate_sessions(alike, session(100, seed=9), slower=0.03).verdict == "not slower"
+
+
+def test_folders_that_say_nothing_of_each_other_cannot_tell() -> None:
+    found = cannot_tell(session(1)[0], "another machine", slower=0.03)
+    assert found.verdict == "cannot tell"
+    assert "another machine" in found.sentence
+
+
+def test_a_prediction_has_the_error_of_one_more_draw() -> None:
+    # Hahn and Meeker 1991, section 4.8: mean -+ t(k - 1) s sqrt(1 + 1 / k)
+    shift = stats.next_shift([1.0, 2.0, 3.0, 4.0, 5.0], 3.5)
+    assert shift is not None
+    assert shift.centre == pytest.approx(0.5)
+    assert shift.error == pytest.approx(math.sqrt(2.5 * 1.2))
+    assert shift.degrees == 4
+    assert stats.next_shift([1.0], 2.0) is None
+
+
+# ---- two versions as one study
+
+
+def test_two_versions_become_sides_of_one_study() -> None:
+    base, new = study({"threads": [1, 4]}, min=3), study({"threads": [1, 4]}, options={"4": {"cache": 1}}, min=3)
+    both = interleave(base, new, precision="1.5%")
+    assert both.compare == "side"
+    assert [cell.levels for cell in both.cells] == [
+        {"side": side, "threads": threads} for threads in ("1", "4") for side in ("base", "new")
+    ]
+    assert [cell.index for cell in both.cells] == [0, 1, 2, 3]
+    assert both.cells[3].system.options == {"cache": 1}
+    assert both.cells[2].system.options == {}
+    assert (both.replicates.precision, both.replicates.precision_of) == (0.015, "ratio")
+
+
+def test_versions_with_other_cells_and_a_factor_called_side_are_refused() -> None:
+    with pytest.raises(UserError, match="same cells"):
+        interleave(study({"threads": [1]}), study({"threads": [2]}), precision="1%")
+    with pytest.raises(UserError, match="is called side"):
+        interleave(study({"side": [1]}), study({"side": [1]}), precision="1%")
