@@ -5,17 +5,14 @@ Source of the mixes: Cooper et al., Benchmarking Cloud Serving Systems with YCSB
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Iterator
 from typing import Annotated, Any, Literal
 
 from pydantic import Field, model_validator
 
 from dyno.model.base import Frozen
-from dyno.model.endpoint import Endpoint
 from dyno.model.units import Duration, Share, Size
-from dyno.workloads import core
-from dyno.workloads.base import Measured, Runner, Workload
-from dyno.workloads.driving import DrivingOptions, drive, with_limits
+from dyno.workloads.driving import DrivenWorkload, DrivingOptions
 
 KeyChooser = Literal[
     "zipfian", "clustered-zipfian", "ycsb-zipfian", "uniform", "latest", "hotspot", "exponential", "sequential"
@@ -132,7 +129,7 @@ class YcsbOptions(DrivingOptions):
         return self.key_chooser or CHOOSERS.get(self.mix or "", "zipfian")
 
 
-class YcsbWorkload(Workload[YcsbOptions]):
+class YcsbWorkload(DrivenWorkload[YcsbOptions]):
     """Load and run phases by `dyno-core drive`."""
 
     kind = "ycsb"
@@ -143,19 +140,7 @@ class YcsbWorkload(Workload[YcsbOptions]):
         """Where nothing is stored there is nothing to check."""
         if self.options.data_integrity and backend == "null":
             return "data_integrity checks what was stored, and this system stores nothing: leave it out"
-        return self.options.refuses(backend)
-
-    def rate(self) -> float | None:
-        """As asked for."""
-        return self.options.rate
-
-    def clients(self) -> int:
-        """One a thread."""
-        return self.options.threads
-
-    def warms_up(self) -> bool:
-        """By time or by operations."""
-        return self.options.warmup > 0 or self.options.warmup_operations > 0
+        return super().refuses(backend, reached_by)
 
     def data_key(self) -> dict[str, Any]:
         """What the rows look like and how many there are."""
@@ -172,23 +157,16 @@ class YcsbWorkload(Workload[YcsbOptions]):
         """Fields and their share of overhead."""
         return round(self.options.records * self.options.field_count * self.options.field_length * _OVERHEAD)
 
-    def expected_seconds(self) -> float | None:
-        """Known where a duration ends it."""
-        return self.options.seconds()
+    def think_time(self) -> float:
+        """As asked for."""
+        return self.options.think_time
 
-    def load(self, runner: Runner, endpoint: Endpoint, seed: int) -> None:
-        """Insert the records; every one must succeed."""
-        target = with_limits(endpoint, self.options.limits)
-        job = core.job(target, self._workload(), phase="load", clients=1, seed=seed)
-        core.load(runner, job)
+    def notes(self) -> Iterator[str]:
+        """How keys were chosen."""
+        yield CHOSEN[self.options.chooser].format(theta=self.options.theta)
 
-    def drive(self, runner: Runner, endpoint: Endpoint, seed: int) -> Measured:
-        """Apply the mix."""
-        given = self.options
-        measured = drive(runner, endpoint, self._workload(), given, seed, think_time=given.think_time)
-        return replace(measured, notes=(CHOSEN[given.chooser].format(theta=given.theta),))
-
-    def _workload(self) -> dict[str, Any]:
+    def asked(self) -> dict[str, Any]:
+        """As a job has it."""
         given = self.options
         if given.proportions is not None:
             proportions = {name: share for name, share in given.proportions.model_dump().items() if share}
