@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 import re
-import shutil
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -24,9 +23,10 @@ from dyno.hosts import LocalHost
 from dyno.model.base import Frozen, InvalidRun, RunError
 from dyno.model.endpoint import Endpoint
 from dyno.model.units import PositiveDuration, Share
+from dyno.workloads import foreign
 from dyno.workloads.base import INTERVAL_COLUMNS, Measured, Runner, Workload
 
-_PACKAGE = "sysbench"
+_TOOL = foreign.Tool("sysbench", "^FATAL", lines=2)  # that it failed, and why
 _BYTES_OF_ROW = 400  # 184 bytes of columns, an index on one of them, half-full pages
 _PERCENTILE = 99
 _LEAST_REACHED = 0.99
@@ -102,9 +102,7 @@ class SysbenchWorkload(Workload[SysbenchOptions]):
     def load(self, runner: Runner, endpoint: Endpoint, seed: int) -> None:
         """Make and fill the tables, and count what is in them."""
         words = [*self._words(endpoint, seed), self.options.test, "prepare"]
-        status = runner.execute(words, kept_as="sysbench-prepare")
-        if status != 0:
-            raise RunError(f"sysbench prepare ended with status {status}: {_last_words(runner, 'sysbench-prepare')}")
+        _TOOL.execute(runner, "prepare", words)
         with sql.connect(endpoint, limit=600.0) as connection:
             for number in range(1, self.options.tables + 1):
                 rows = int(connection.value(f"SELECT count(*) FROM sbtest{number}"))
@@ -129,11 +127,9 @@ class SysbenchWorkload(Workload[SysbenchOptions]):
             given.test,
             "run",
         ]
-        status = runner.execute(words, kept_as="sysbench-run")
+        text = _TOOL.execute(runner, "run", words)
         ended_ns = time.time_ns()
-        if status != 0:
-            raise RunError(f"sysbench ended with status {status}: {_last_words(runner, 'sysbench-run')}")
-        said = parse((runner.logs / "sysbench-run.stdout").read_text(errors="replace"))
+        said = parse(text)
         self._refuse(said)
         began_ns = ended_ns - round(said.seconds * 1e9)
         return Measured(
@@ -321,19 +317,4 @@ def _intervals(said: Said, began_ns: int) -> pl.DataFrame:
 
 
 def _program() -> str:
-    found = shutil.which("sysbench")
-    if found is None:
-        raise RunError(f"sysbench not found on the PATH: apt-get install {_PACKAGE}")
-    return found
-
-
-def _last_words(runner: Runner, name: str) -> str:
-    for stream in ("stderr", "stdout"):
-        path = runner.logs / f"{name}.{stream}"
-        lines = (
-            [line for line in path.read_text(errors="replace").splitlines() if line.strip()] if path.exists() else []
-        )
-        fatal = [line for line in lines if line.startswith("FATAL")]
-        if fatal or (lines and stream == "stdout"):
-            return " / ".join(fatal[:2] or lines[-1:])
-    return "it said nothing"
+    return foreign.installed("sysbench", "sysbench")

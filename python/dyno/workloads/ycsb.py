@@ -50,6 +50,11 @@ CHOSEN = {
 _OVERHEAD = 1.5  # of stored rows over their fields' bytes: keys, row headers, half-full pages
 
 
+def stored_bytes(records: int, field_count: int, field_length: int) -> int:
+    """About what so many rows take: their fields and a share of overhead."""
+    return round(records * field_count * field_length * _OVERHEAD)
+
+
 class Proportions(Frozen):
     """A mix of one's own; the shares add up to 100%."""
 
@@ -154,8 +159,8 @@ class YcsbWorkload(DrivenWorkload[YcsbOptions]):
         }
 
     def data_bytes(self) -> int:
-        """Fields and their share of overhead."""
-        return round(self.options.records * self.options.field_count * self.options.field_length * _OVERHEAD)
+        """As its rows take."""
+        return stored_bytes(self.options.records, self.options.field_count, self.options.field_length)
 
     def think_time(self) -> float:
         """As asked for."""
