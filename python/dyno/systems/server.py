@@ -17,9 +17,9 @@ import time
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal, TypeVar
+from typing import Annotated, Any, ClassVar, Literal, Self, TypeVar
 
-from pydantic import AfterValidator, ConfigDict, Field
+from pydantic import AfterValidator, ConfigDict, Field, model_validator
 
 from dyno import sql
 from dyno.hosts import Process, accounts
@@ -52,6 +52,9 @@ class ServerOptions(Frozen):
     model_config = ConfigDict(extra="allow")
     __pydantic_extra__: dict[Annotated[str, AfterValidator(_setting)], Scalar]
 
+    ours: ClassVar[frozenset[str]] = frozenset()
+    """Settings that are dyno's own to make."""
+
     connect: Annotated[
         Literal["socket", "tcp"], Field(description="how clients reach it: a socket file, or TCP on 127.0.0.1")
     ] = "socket"
@@ -60,6 +63,12 @@ class ServerOptions(Frozen):
     def settings(self) -> dict[str, Scalar]:
         """The server's own, as the study asks for them."""
         return dict(self.__pydantic_extra__ or {})
+
+    @model_validator(mode="after")
+    def _leaves_dyno_its_own(self) -> Self:
+        if ours := sorted(self.ours & self.settings.keys()):
+            raise ValueError(f"{ours[0]} is dyno's own to set")
+        return self
 
 
 O = TypeVar("O", bound=ServerOptions)  # noqa: E741 - the options of one kind
@@ -76,6 +85,8 @@ class ServerSystem(System[O]):
     """What asks it to end cleanly."""
     undo_by: ClassVar[signal.Signals] = signal.SIGKILL
     """What ends it at once without leaving anything behind, its data aside."""
+    leaves_data_alone: ClassVar[frozenset[str]]
+    """Settings that do not change what a loaded data set is made of; cells that differ in others load their own."""
 
     _process: Process | None = None
     _folder: Path | None = None
@@ -124,6 +135,11 @@ class ServerSystem(System[O]):
         """Those of its figures that are as they are now."""
 
     # The life
+
+    def data_key(self) -> dict[str, Any]:
+        """Every setting that may shape what is stored."""
+        given = self.options.settings.items()
+        return {name: value for name, value in given if name not in self.leaves_data_alone}
 
     def provision(self, limit: float) -> dict[str, str]:
         """Find the programs, the account to run them as, and whether it can reach the data."""
