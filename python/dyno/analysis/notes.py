@@ -111,7 +111,8 @@ def _promises(study: Study, table: Table) -> Iterator[str]:
 
 
 def _setting(name: str, options: Mapping[str, Any]) -> str | None:
-    return next((str(value) for value in _values(name, options)), None)
+    """None where it is left to the system, whether by null or by silence."""
+    return next((str(value) for value in _values(name, options) if value is not None), None)
 
 
 def _values(name: str, options: Mapping[str, Any]) -> Iterator[Any]:

@@ -405,6 +405,24 @@ def test_notes_say_when_compared_levels_promise_different_things(setting) -> Non
     assert setting not in notes(journal(), Runs(journal()))
 
 
+def test_a_setting_that_is_null_is_as_one_that_is_not_there() -> None:
+    def told(a, b):
+        plan = study({"journal": ["delete", "wal"]}, compare="journal", options={"delete": a, "wal": b})
+        return notes(plan, Runs(plan))
+
+    null = {"config": {"synchronous": None}}
+    assert "differ in" not in told(null, {})
+    assert "differ in" not in told(null, null)
+    assert "differ in synchronous (delete: not set, wal: off)" in told(null, {"synchronous": "off"})
+    assert "differ in synchronous (delete: off, wal: not set)" in told({"synchronous": "off"}, {})
+
+
+def test_one_that_was_read_back_as_null_is_judged_by_what_was_asked() -> None:
+    plan = journal()
+    runs = Runs(plan).add(0, 0, 1.0, settings={"fsync": None}).add(1, 0, 1.0, settings={"fsync": "on"})
+    assert "differ in fsync" not in notes(plan, runs)
+
+
 def test_what_the_system_read_back_outweighs_what_was_asked() -> None:
     plan = journal()
     runs = Runs(plan).add(0, 0, 1.0, settings={"synchronous": 2}).add(1, 0, 1.0, settings={"synchronous": 1})
