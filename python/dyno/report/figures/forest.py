@@ -9,9 +9,12 @@ import altair as alt
 from dyno.model import responses
 from dyno.model.findings import Comparison, Findings, format_ratio
 from dyno.model.study import Study
+from dyno.report.figures.measure import wrapped
 from dyno.report.figures.style import INK, MOST_ROWS, SOFT, Figure, Palette, Row, draw, heading, label, named
 
 WIDTH = 480
+ROOM_OF_NAMES = 300  # px; a longer one goes over several lines
+LINE = 15  # px from one of them to the next
 WIDEST = math.log(1000)  # an interval of two runs can span more than any axis; there it is cut, not in its text
 # Round ratios about 1, from the coarsest pair to the finest.
 STEPS = (
@@ -28,8 +31,13 @@ def forest(study: Study, findings: Findings, palette: Palette) -> Figure | None:
         return None
     known = responses.lookup(findings.response)
     compared = study.factor(found[0].factor)
-    names = list(dict.fromkeys(_name(each) for each in found))
     rows = [_row(each) for each in found]
+    names = list(dict.fromkeys(row["name"] for row in rows))
+    labels = dict(zip(names, wrapped(names, ROOM_OF_NAMES, 12), strict=True))
+    for row in rows:
+        row["label"] = "\n".join(labels[row["name"]])
+        row["up"] = -LINE * (len(labels[row["name"]]) - 1) / 2  # so that its lines are about the middle of the row
+    most = max(map(len, labels.values()))
     low = min(0.0, *(row["low"] for row in rows))
     high = max(0.0, *(row["high"] for row in rows))
     margin = max(0.06 * (high - low), 1e-4)
@@ -40,19 +48,19 @@ def forest(study: Study, findings: Findings, palette: Palette) -> Figure | None:
         scale=alt.Scale(type="log", domain=[math.exp(low), math.exp(high)], nice=False),
         axis=alt.Axis(values=_ticks(low, high), format="~g", domain=False),
     )
-    y = alt.Y(
-        "name:N", sort=names, title=None, axis=alt.Axis(domain=False, ticks=False, labelPadding=8, labelLimit=360)
-    )
-    base = alt.Chart(named("comparisons")).encode(y=y)
+    base = alt.Chart(named("comparisons")).encode(y=alt.Y("name:N", sort=names, title=None, axis=None))
     colour = alt.Color("b:N", scale=palette.scale(compared), legend=None)
     chart = alt.layer(
         alt.Chart(named("one")).mark_rule(color=SOFT, strokeDash=[4, 3]).encode(x=x),
         base.mark_rule(strokeWidth=2.5).encode(x=alt.X("from:Q"), x2="to:Q", color=colour),
         base.mark_point(size=70, filled=True, opacity=1).encode(x=x, color=colour),
         base.mark_text(align="left", fontSize=12, color=INK).encode(x=alt.value(WIDTH + 14), text="text:N"),
+        base.mark_text(
+            align="right", fontSize=12, color=INK, lineBreak="\n", lineHeight=LINE, dy=alt.expr("datum.up")
+        ).encode(x=alt.value(-8), text="label:N"),
     ).properties(
         width=WIDTH,
-        height=alt.Step(26),
+        height=alt.Step(LINE * most + 11),
         title=heading(
             _title(compared.name),
             f"Ratio of {known.title} with its {findings.confidence * 100:.4g}% interval; {known.better} is better. "

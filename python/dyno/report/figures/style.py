@@ -17,6 +17,7 @@ import vl_convert
 
 from dyno.model.findings import CellSummary, Findings
 from dyno.model.study import Factor, Study
+from dyno.report.figures.measure import FONT, held
 
 # The page restyles exactly these colours for its dark side (templates/report.css), so nothing else may use them.
 INK, SOFT, GRID, PAPER = "#1c2229", "#5a6472", "#e3e7ed", "#ffffff"
@@ -25,9 +26,6 @@ ON_LIGHT, ON_DARK = "#0a1a2b", "#fdfdfe"  # text upon a coloured ground, which s
 # M. Okabe, K. Ito, Color universal design, 2008: told apart by all common kinds of colour vision. Yellow and black are
 # left out, since they vanish on paper and on a dark screen.
 HUES = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#8c8c8c")
-
-# Bundled with the renderer, so text is measured alike on every machine; the others have the same widths.
-FONT = "Liberation Sans, Arial, Helvetica, sans-serif"
 
 WIDTH = 760  # of the plot itself, in px
 MOST_ROWS = 120  # a figure longer than this is not looked at any more
@@ -131,7 +129,7 @@ def draw(
 ) -> Figure:
     """Render a Vega-Lite chart over `data`. `rows` and `columns` are for those who want to plot it anew."""
     whole = {**spec, "$schema": alt.SCHEMA_URL, "datasets": dict(data), "config": _CONFIG}
-    svg = _shorter(_own_ids(vl_convert.vegalite_to_svg(whole), name))
+    svg = held(_shorter(_own_ids(vl_convert.vegalite_to_svg(whole), name)))
     return Figure(name, title, svg, _smaller(vl_convert.svg_to_png(svg, scale=png_scale)), _csv(rows, columns))
 
 
