@@ -108,10 +108,7 @@ def check(file: Path, scale: str | None, overrides: tuple[str, ...]) -> int:
 
 def check_file(file: Path, scale: str | None = None, overrides: tuple[str, ...] = ()) -> Study:
     """What `dyno check` does. Raises UserError."""
-    rooms = Rooms.open()
-    study = check_study(file, rooms.kinds(), scale=scale, overrides=overrides)
-    rooms.refuse_mismatches(study)
-    return study
+    return check_study(file, Rooms.open().kinds(), scale=scale, overrides=overrides)
 
 
 @main.command()
@@ -122,7 +119,7 @@ def check_file(file: Path, scale: str | None = None, overrides: tuple[str, ...] 
 def plan(file: Path, scale: str, overrides: tuple[str, ...], form: str) -> int:
     """Show a study's cells, blocks, runs and the time it would take."""
     rooms = Rooms.open()
-    study = _load(rooms, file, scale, overrides)
+    study = load(file, rooms.kinds(), scale=scale, overrides=overrides)
     if form == "json":
         click.echo(study.model_dump_json(indent=1))
         return DONE
@@ -172,7 +169,7 @@ def schema() -> int:
 def run(file: Path, scale: str, overrides: tuple[str, ...], results: Path, work: Path | None, resume: bool) -> int:
     """Run a study, and write its report."""
     rooms = Rooms.open()
-    study = _load(rooms, file, scale, overrides)
+    study = load(file, rooms.kinds(), scale=scale, overrides=overrides)
     core = core_binary()
     return _run(rooms, study, file, core, results, work, resume)
 
@@ -379,10 +376,3 @@ def _undo_leftovers() -> None:
             click.echo(f"dyno: undid what an ended session left: {'; '.join(each.undone)}", err=True)
         for change in each.stuck:
             click.echo(f"dyno: an ended session left what cannot be undone: {change}; see `dyno clean`", err=True)
-
-
-def _load(rooms: Rooms, file: Path, scale: str, overrides: tuple[str, ...]) -> Study:
-
-    study = load(file, rooms.kinds(), scale=scale, overrides=overrides)
-    rooms.refuse_mismatches(study)
-    return study
