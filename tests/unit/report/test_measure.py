@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from html import unescape
+from itertools import pairwise
 
 import fake_results
 import pytest
@@ -66,14 +68,58 @@ def test_every_text_of_every_figure_is_held_to_its_width() -> None:
         assert "<tspan" not in figure.svg
 
 
-def test_names_of_any_length_stand_whole_in_the_comparisons() -> None:
+@pytest.fixture(scope="module")
+def long_names():
     levels = [LONG.format(1), LONG.format(2), "s"]
-    study = fake_results.make_study({"store": levels, "mix": ["a" * 90, "b"]}, "store")
+    study = fake_results.make_study({"store": levels, "mix": ["a" * 90, "b" * 90]}, "store")
     results = fake_results.FakeResults(study, fake_results.make_runs(study, 3, trouble=False))
-    found = analyse(study, results.runs, ended=None)
-    svg = figures.forest(study, found, style.Palette(study)).svg
-    drawn = "".join(re.findall(r"<text[^>]*>([^<]*)</text>", svg)).replace(" ", "")
+    return study, analyse(study, results.runs, ended=None)
+
+
+def said(figure) -> str:
+    """All of a figure's text, without the spaces at which lines are broken."""
+    return unescape("".join(re.findall(r"<text[^>]*>([^<]*)</text>", figure.svg))).replace(" ", "")
+
+
+def test_names_of_any_length_stand_whole_in_the_comparisons(long_names) -> None:
+    study, found = long_names
+    drawn = said(figures.forest(study, found, style.Palette(study)))
     assert found.comparisons
     for each in found.comparisons:
         assert f"mix={each.within['mix']}: {each.b} / {each.a}".replace(" ", "") in drawn
-    assert "…" not in svg
+
+
+def test_names_of_any_length_stand_whole_beside_bars_and_about_the_map(long_names) -> None:
+    study, found = long_names
+    for figure in (figures.bars(study, found, style.Palette(study)), figures.heat_map(study, found)):
+        drawn = said(figure)
+        assert "…" not in drawn
+        for name in (LONG.format(1), LONG.format(2), "mix=" + "a" * 90, "mix=" + "b" * 90):
+            assert name.replace(" ", "") in drawn
+
+
+def test_lines_have_the_names_of_their_levels_whole() -> None:
+    study = fake_results.make_study({"store": [LONG.format(1), LONG.format(2)], "threads": [1, 4]}, "store")
+    results = fake_results.FakeResults(study, fake_results.make_runs(study, 3, trouble=False))
+    drawn = said(figures.lines(study, analyse(study, results.runs, ended=None), style.Palette(study)))
+    assert all(LONG.format(number).replace(" ", "") in drawn for number in (1, 2))
+
+
+def test_rows_have_room_for_the_tallest_of_their_names(long_names) -> None:
+    study, found = long_names
+    svg = figures.forest(study, found, style.Palette(study)).svg
+    of_names = re.findall(
+        r'<text text-anchor="end" transform="translate\(-8,([\d.]+)\)"[^>]*?(?: y="(\d+)")? textLength', svg
+    )
+    heights = sorted(float(top) + float(down or 0) for top, down in of_names)
+    assert len(heights) > len(found.comparisons) / 2
+    assert all(below - above >= 12 for above, below in pairwise(heights)), "lines of 12 px lie upon each other"
+
+
+def test_an_axis_of_thousands_is_written_out() -> None:
+    results = fake_results.one_cell()
+    runs = [run.model_copy(update={"responses": {"throughput": 1500.0 + run.run}}) for run in results.runs]
+    drawn = figures.bars(results.study, analyse(results.study, runs, ended=None), style.Palette(results.study))
+    ticks = re.findall(r'text-anchor="middle"[^>]*>([\d.,e+]+)<', drawn.svg)
+    assert "1,000" in ticks
+    assert not any("e" in tick for tick in ticks)

@@ -9,12 +9,21 @@ import altair as alt
 from dyno.model import responses
 from dyno.model.findings import Comparison, Findings, format_ratio
 from dyno.model.study import Study
-from dyno.report.figures.measure import wrapped
-from dyno.report.figures.style import INK, MOST_ROWS, SOFT, Figure, Palette, Row, draw, heading, label, named
+from dyno.report.figures.style import (
+    INK,
+    MOST_ROWS,
+    SOFT,
+    Figure,
+    Palette,
+    Row,
+    beside,
+    draw,
+    heading,
+    label,
+    named,
+)
 
 WIDTH = 480
-ROOM_OF_NAMES = 300  # px; a longer one goes over several lines
-LINE = 15  # px from one of them to the next
 WIDEST = math.log(1000)  # an interval of two runs can span more than any axis; there it is cut, not in its text
 # Round ratios about 1, from the coarsest pair to the finest.
 STEPS = (
@@ -33,11 +42,7 @@ def forest(study: Study, findings: Findings, palette: Palette) -> Figure | None:
     compared = study.factor(found[0].factor)
     rows = [_row(each) for each in found]
     names = list(dict.fromkeys(row["name"] for row in rows))
-    labels = dict(zip(names, wrapped(names, ROOM_OF_NAMES, 12), strict=True))
-    for row in rows:
-        row["label"] = "\n".join(labels[row["name"]])
-        row["up"] = -LINE * (len(labels[row["name"]]) - 1) / 2  # so that its lines are about the middle of the row
-    most = max(map(len, labels.values()))
+    labels, label_rows, tallest = beside(names, "name")
     low = min(0.0, *(row["low"] for row in rows))
     high = max(0.0, *(row["high"] for row in rows))
     margin = max(0.06 * (high - low), 1e-4)
@@ -55,12 +60,10 @@ def forest(study: Study, findings: Findings, palette: Palette) -> Figure | None:
         base.mark_rule(strokeWidth=2.5).encode(x=alt.X("from:Q"), x2="to:Q", color=colour),
         base.mark_point(size=70, filled=True, opacity=1).encode(x=x, color=colour),
         base.mark_text(align="left", fontSize=12, color=INK).encode(x=alt.value(WIDTH + 14), text="text:N"),
-        base.mark_text(
-            align="right", fontSize=12, color=INK, lineBreak="\n", lineHeight=LINE, dy=alt.expr("datum.up")
-        ).encode(x=alt.value(-8), text="label:N"),
+        labels,
     ).properties(
         width=WIDTH,
-        height=alt.Step(LINE * most + 11),
+        height=alt.Step(tallest + 11),
         title=heading(
             _title(compared.name),
             f"Ratio of {known.title} with its {findings.confidence * 100:.4g}% interval; {known.better} is better. "
@@ -68,7 +71,7 @@ def forest(study: Study, findings: Findings, palette: Palette) -> Figure | None:
         ),
     )
     columns = ["name", "a", "b", "ratio", "ci_low", "ci_high", "n"]
-    data: dict[str, list[Row]] = {"comparisons": rows, "one": [{"at": 1}]}
+    data: dict[str, list[Row]] = {"comparisons": rows, "rows": label_rows, "one": [{"at": 1}]}
     return draw(chart.to_dict(), "forest", _title(compared.name), data, rows, columns)
 
 
