@@ -51,8 +51,9 @@ def wrapped(texts: Sequence[str], room: float, size: float) -> list[list[str]]:
 
 def _of_pieces(pieces: Sequence[Sequence[str]], size: float) -> dict[str, float]:
     every = list(dict.fromkeys(piece for each in pieces for piece in each))
-    # A space at an end is not measured, one that does not break is.
-    return dict(zip(every, widths([(piece.replace(" ", "\u00a0"), size, "normal") for piece in every]), strict=True))
+    # Between two strokes, since a space at an end is not measured.
+    *within, strokes = widths([(f"|{piece}|", size, "normal") for piece in [*every, ""]])
+    return {piece: width - strokes for piece, width in zip(every, within, strict=True)}
 
 
 def _lines(parts: Sequence[str], of_part: Mapping[str, float], room: float) -> list[str]:
