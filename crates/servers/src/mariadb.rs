@@ -6,12 +6,12 @@ use std::io::Read;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::{Arc, Mutex, PoisonError, Weak};
-use std::time::Duration;
+use std::sync::Arc;
 
+use nix::sys::signal::Signal;
 use nix::unistd::Uid;
 
-use crate::{Folder, Process, cache, free_port, wait_until};
+use crate::{Folder, LONG, Process, Shared, cache, free_port, wait_until};
 
 const INSTALL: &str = "install it: apt-get install mariadb-server";
 
@@ -46,11 +46,11 @@ impl Mariadb {
         server
     }
 
-    /// One for all tests that run at the same time and leave it as it is; it ends with the last of them.
+    /// The one for all tests, as [`Shared`] is.
     #[must_use]
     pub fn shared() -> Arc<Self> {
-        static SHARED: Mutex<Weak<Mariadb>> = Mutex::new(Weak::new());
-        shared(&SHARED, Self::start)
+        static SHARED: Shared<Mariadb> = Shared::new();
+        SHARED.get(Self::start)
     }
 
     /// Starts it anew with the same data, at the same addresses.
@@ -75,7 +75,7 @@ impl Mariadb {
                 "--key-buffer-size=1M",
             ])
             .args(&self.options);
-        let mut process = Process::start(&mut command, &log, INSTALL);
+        let mut process = Process::start(&mut command, &log, Signal::SIGKILL, INSTALL);
         wait_for_greeting(&mut process, &self.socket(), &log);
         self.process = Some(process);
     }
@@ -152,16 +152,6 @@ fn make_template(data: &Path) {
     );
 }
 
-/// What is there already, or is made now for all who ask until nobody has it any longer.
-pub(crate) fn shared<T>(place: &Mutex<Weak<T>>, make: impl FnOnce() -> T) -> Arc<T> {
-    let mut place = place.lock().unwrap_or_else(PoisonError::into_inner);
-    place.upgrade().unwrap_or_else(|| {
-        let made = Arc::new(make());
-        *place = Arc::downgrade(&made);
-        made
-    })
-}
-
 /// A program of the path, or of where Debian keeps those of administrators.
 fn program(name: &str) -> PathBuf {
     let path = env::var_os("PATH").unwrap_or_default();
@@ -179,7 +169,7 @@ pub(crate) fn as_root() -> Option<&'static str> {
 
 /// Waits until the server greets.
 pub(crate) fn wait_for_greeting(process: &mut Process, socket: &Path, log: &Path) {
-    wait_until(Duration::from_secs(60), "the server's greeting", || {
+    wait_until(LONG, "the server's greeting", || {
         if process.has_ended() {
             let log = fs::read_to_string(log).unwrap_or_default();
             panic!("the server ended while starting:\n{log}");

@@ -9,7 +9,6 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use common::Stand;
-use dyno_servers::Shared;
 use dyno_sql::{Address, Connection as _, Limits, Postgres, Server};
 
 /// A database of its own on a server that the tests share.
@@ -20,10 +19,9 @@ struct Database {
 
 impl Database {
     fn new() -> Self {
-        static SERVER: Shared<dyno_servers::Postgres> = Shared::new();
         static NEXT: AtomicU32 = AtomicU32::new(0);
         let database = Self {
-            server: SERVER.get(|| dyno_servers::Postgres::start(&[], &[])),
+            server: dyno_servers::Postgres::shared(),
             name: format!("tpcc{}", NEXT.fetch_add(1, Ordering::Relaxed)),
         };
         let create = format!("CREATE DATABASE {}", database.name);

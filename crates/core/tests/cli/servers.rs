@@ -141,7 +141,7 @@ fn every_operation_of_ycsb_succeeds_on_mariadb_with_every_value_checked() {
 
 #[test]
 fn every_operation_of_ycsb_succeeds_on_postgresql_with_every_value_checked() {
-    all_operations_succeed(&on_postgresql(&Postgres::start(&[], &[])));
+    all_operations_succeed(&on_postgresql(&Postgres::shared()));
 }
 
 #[test]
@@ -207,7 +207,7 @@ fn tpcc_keeps_mariadb_consistent_and_a_broken_store_is_found() {
 
 #[test]
 fn tpcc_keeps_postgresql_consistent_and_a_broken_store_is_found() {
-    tpcc_stays_consistent(&on_postgresql(&Postgres::start(&[], &[])));
+    tpcc_stays_consistent(&on_postgresql(&Postgres::shared()));
 }
 
 #[test]
