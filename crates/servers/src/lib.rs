@@ -9,6 +9,7 @@
     clippy::unwrap_used
 )]
 
+mod disk;
 mod folder;
 mod mariadb;
 mod mysql;
@@ -22,6 +23,7 @@ use std::path::PathBuf;
 use std::thread;
 use std::time::{Duration, Instant};
 
+pub use disk::{in_mounts, may_mount};
 pub use folder::Folder;
 pub use mariadb::Mariadb;
 pub use mysql::Mysql;

@@ -11,6 +11,7 @@ use std::sync::Arc;
 use nix::sys::signal::Signal;
 use nix::unistd::Uid;
 
+use crate::disk::on_disk;
 use crate::{Folder, LONG, Process, Shared, cache, free_port, wait_until};
 
 const INSTALL: &str = "install it: apt-get install mariadb-server";
@@ -22,6 +23,8 @@ pub struct Mariadb {
     folder: Folder,
     port: u16,
     options: Vec<String>,
+    /// The room on a disk of its own, in MiB.
+    room: Option<u32>,
 }
 
 impl Mariadb {
@@ -31,9 +34,19 @@ impl Mariadb {
         Self::start_with(&[])
     }
 
+    /// As [`Self::start`], with its data on a disk that has so much room left and ends with the process.
+    #[must_use]
+    pub fn start_on_disk(room_mib: u32) -> Self {
+        Self::start_as(&[], Some(room_mib))
+    }
+
     /// As [`Self::start`], with options such as `--max-connections=3`.
     #[must_use]
     pub fn start_with(options: &[&str]) -> Self {
+        Self::start_as(options, None)
+    }
+
+    fn start_as(options: &[&str], room: Option<u32>) -> Self {
         let folder = Folder::new("mariadb");
         folder.copy(&template(), "data");
         let mut server = Self {
@@ -41,6 +54,7 @@ impl Mariadb {
             folder,
             port: free_port(),
             options: options.iter().map(|&option| option.to_owned()).collect(),
+            room,
         };
         server.start_again();
         server
@@ -57,12 +71,12 @@ impl Mariadb {
     pub fn start_again(&mut self) {
         assert!(self.process.is_none(), "it runs already");
         let path = self.folder.path();
-        let log = path.join("log");
+        let (data, log) = (path.join("data"), path.join("log"));
         let mut command = Command::new(program("mariadbd"));
         command
             .arg("--no-defaults")
             .args(as_root())
-            .arg(format!("--datadir={}", path.join("data").display()))
+            .arg(format!("--datadir={}", data.display()))
             .arg(format!("--socket={}", self.socket().display()))
             .arg(format!("--port={}", self.port))
             .args(SMALL)
@@ -75,6 +89,9 @@ impl Mariadb {
                 "--key-buffer-size=1M",
             ])
             .args(&self.options);
+        if let Some(room) = self.room {
+            command = on_disk(&command, &data, room);
+        }
         let mut process = Process::start(&mut command, &log, Signal::SIGKILL, INSTALL);
         wait_for_greeting(&mut process, &self.socket(), &log);
         self.process = Some(process);

@@ -3,7 +3,6 @@
 
 use std::fs;
 use std::os::unix::fs::chown;
-use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
@@ -11,6 +10,7 @@ use std::sync::Arc;
 use nix::sys::signal::Signal;
 use nix::unistd::{Uid, User};
 
+use crate::disk::on_disk;
 use crate::{Folder, LONG, Process, Shared, free_port, wait_until};
 
 const INSTALL: &str = "install it: apt-get install postgresql";
@@ -26,6 +26,8 @@ pub struct Postgres {
     port: u16,
     account: Option<User>,
     settings: Vec<String>,
+    /// What of its data is on a disk of its own, and the room there in MiB.
+    disk: Option<(String, u32)>,
 }
 
 impl Postgres {
@@ -33,12 +35,24 @@ impl Postgres {
     /// `pg_hba.conf` for accounts other than `dyno`.
     #[must_use]
     pub fn start(settings: &[&str], access: &[&str]) -> Self {
+        Self::start_as(settings, access, None)
+    }
+
+    /// As [`Self::start`], with a folder of its data on a disk that has so much room left and ends with
+    /// the process: `base` holds the tables, `pg_wal` the log.
+    #[must_use]
+    pub fn start_on_disk(settings: &[&str], folder: &str, room_mib: u32) -> Self {
+        Self::start_as(settings, &[], Some((folder.to_owned(), room_mib)))
+    }
+
+    fn start_as(settings: &[&str], access: &[&str], disk: Option<(String, u32)>) -> Self {
         let mut server = Self {
             process: None,
             folder: Folder::new("postgres"),
             port: 0,
             account: account(),
             settings: settings.iter().map(|&one| one.to_owned()).collect(),
+            disk,
         };
         server.make_data(access);
         for _ in 0..PORTS_TRIED {
@@ -130,6 +144,9 @@ impl Postgres {
         {
             command.args(["-c", setting]);
         }
+        if let Some((folder, room)) = &self.disk {
+            command = on_disk(&command, &self.data().join(folder), *room);
+        }
         // Its immediate shutdown: no checkpoint, as the data go, too.
         let mut process = Process::start(&mut command, &self.log(), Signal::SIGQUIT, INSTALL);
         let mut ended = false;
@@ -150,11 +167,20 @@ impl Postgres {
 
     /// A program of the server, run in its folder by its account.
     fn command(&self, program: &str) -> Command {
-        let mut command = Command::new(programs().join(program));
+        let program = programs().join(program);
+        let mut command = match &self.account {
+            None => Command::new(program),
+            Some(account) => {
+                let mut command = Command::new("setpriv");
+                command
+                    .arg(format!("--reuid={}", account.uid))
+                    .arg(format!("--regid={}", account.gid))
+                    .arg("--clear-groups")
+                    .arg(program);
+                command
+            }
+        };
         command.current_dir(self.folder.path());
-        if let Some(account) = &self.account {
-            command.uid(account.uid.as_raw()).gid(account.gid.as_raw());
-        }
         command
     }
 
