@@ -192,7 +192,7 @@ impl Client<'_> {
     }
 
     /// Works from `origin` on until the part ends. An operation that is cut off by the end of the run counts
-    /// neither as done nor as an error.
+    /// neither as done nor as an error; what ends a run by itself was not cut off.
     pub fn work_through<W: Work>(&self, work: &mut W, origin: Instant, turn: Turn) -> PartEnd {
         let mut notes = Notes::new(self);
         let mut line = Line::new(self);
@@ -244,7 +244,10 @@ impl Client<'_> {
             }
             let answer = line.perform(work);
             end_ns = clock.now_ns();
-            if answer.is_err() && self.halt.load(Ordering::Relaxed) {
+            if let Err(error) = &answer
+                && !error.kind.is_fatal()
+                && self.halt.load(Ordering::Relaxed)
+            {
                 break Ok(Cause::Halt);
             }
             let service_ns = end_ns - start_ns;

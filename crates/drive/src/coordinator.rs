@@ -470,9 +470,13 @@ impl<'a> Collector<'a> {
         self.ends.failure.is_none() && !self.ends.halted
     }
 
-    /// The first failure is the one that is reported; those after it may follow from it.
+    /// The first failure is the one that is reported, as those after it may follow from it; unless it
+    /// follows from a later one, of a client that was slower to say it.
     fn fail(&mut self, failure: Failure) {
-        self.ends.failure.get_or_insert(failure);
+        match &self.ends.failure {
+            Some(first) if !first.follows_from(&failure) => {}
+            _ => self.ends.failure = Some(failure),
+        }
     }
 
     /// Takes messages until all clients have ended, and opens the gate once all of them are warm.

@@ -3,6 +3,7 @@
 use std::fs;
 use std::process::{Command, Stdio};
 
+use dyno_servers::{in_mounts, may_mount};
 use serde_json::{Value, json};
 
 use crate::support::{
@@ -219,24 +220,11 @@ fn a_journal_mode_that_another_program_prevents_fails_the_run() {
 
 /// Runs `drive` in mounts of its own, made by `prepare`; `None` where the kernel does not let us.
 fn drive_in_mounts(folder: &Folder, job: &Value, prepare: &str) -> Option<Ran> {
-    let inner = drive_command(folder, job);
-    let possible = Command::new("unshare")
-        .args([
-            "--mount",
-            "--map-root-user",
-            "sh",
-            "-c",
-            "mount -t tmpfs none /mnt",
-        ])
-        .stderr(Stdio::null())
-        .status();
-    if !possible.is_ok_and(|status| status.success()) {
-        eprintln!("skipped: this user may not have mounts of its own");
+    if !may_mount() {
         return None;
     }
-    let output = Command::new("unshare")
-        .args(["--mount", "--map-root-user", "sh", "-c"])
-        .arg(format!("{prepare} && exec \"$0\" \"$@\""))
+    let inner = drive_command(folder, job);
+    let output = in_mounts(prepare)
         .arg(inner.get_program())
         .args(inner.get_args())
         .stdin(Stdio::null())

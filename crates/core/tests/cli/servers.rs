@@ -6,7 +6,7 @@ use std::fs;
 use std::thread;
 use std::time::Duration;
 
-use dyno_servers::{Mariadb, Postgres};
+use dyno_servers::{Mariadb, Postgres, may_mount};
 use dyno_sql::{Address, Connection, Limits, Mysql, Postgres as PgConnection, Server};
 use serde_json::{Value, json};
 
@@ -141,7 +141,7 @@ fn every_operation_of_ycsb_succeeds_on_mariadb_with_every_value_checked() {
 
 #[test]
 fn every_operation_of_ycsb_succeeds_on_postgresql_with_every_value_checked() {
-    all_operations_succeed(&on_postgresql(&Postgres::start(&[], &[])));
+    all_operations_succeed(&on_postgresql(&Postgres::shared()));
 }
 
 #[test]
@@ -207,7 +207,7 @@ fn tpcc_keeps_mariadb_consistent_and_a_broken_store_is_found() {
 
 #[test]
 fn tpcc_keeps_postgresql_consistent_and_a_broken_store_is_found() {
-    tpcc_stays_consistent(&on_postgresql(&Postgres::start(&[], &[])));
+    tpcc_stays_consistent(&on_postgresql(&Postgres::shared()));
 }
 
 #[test]
@@ -468,4 +468,70 @@ fn drivers_that_start_together_make_one_result() {
     assert!((longest(&result) - most).abs() <= most * 1e-3);
     // No two drivers insert the same row.
     assert_eq!(result["total"]["errors"], json!({}));
+}
+
+/// A disk that fills up while rows are added by that phase ends it; what was done before is kept.
+fn a_full_disk_ends(phase: &str, backend: &Value, said: &[&str]) {
+    let folder = Folder::new();
+    let rows = json!({"field_count": 10, "field_length_bytes": 100});
+    let inserts = json!({"read": 0.5, "insert": 0.5});
+    let run = with(job(backend), json!({"workload": rows}));
+    let job = if phase == "load" {
+        let many = json!({"records": 1_000_000});
+        json!({"phase": "load", "operations": null, "workload": many})
+    } else {
+        load(&folder, &run);
+        json!({"operations": 1_000_000, "workload": {"proportions": inserts}})
+    };
+    let result = drive(&folder, &with(run, job)).failure();
+    let error = &result["error"];
+    assert_eq!(error["kind"], json!("disk_full"), "{error}");
+    let message = error["message"].as_str().unwrap();
+    assert!(said.iter().all(|said| message.contains(said)), "{message}");
+    let total = &result["total"];
+    assert!(total["errors"]["disk_full"].as_u64() >= Some(1), "{total}");
+    assert!(total["count"].as_u64() > Some(500), "{total}");
+}
+
+#[test]
+fn a_disk_that_fills_up_under_mariadb_ends_loading_and_runs_as_failed() {
+    if !may_mount() {
+        return;
+    }
+    for phase in ["load", "run"] {
+        // Its temporary tables take 12 MiB at the start.
+        let server = Mariadb::start_on_disk(32);
+        let said = ["The table 'usertable' is full (1114, SQLSTATE HY000)"];
+        a_full_disk_ends(phase, &on_mariadb(&server), &said);
+    }
+}
+
+#[test]
+fn a_disk_that_fills_up_under_tables_of_postgresql_ends_loading_and_runs_as_failed() {
+    if !may_mount() {
+        return;
+    }
+    for phase in ["load", "run"] {
+        // Seven or eight of it are a database of one's own.
+        let server = Postgres::start_on_disk(&[], "base", 20);
+        let said = [
+            "could not extend file",
+            "No space left on device (SQLSTATE 53100)",
+        ];
+        a_full_disk_ends(phase, &on_postgresql(&server), &said);
+    }
+}
+
+#[test]
+fn a_disk_that_fills_up_under_the_log_of_postgresql_ends_loading_and_runs_as_failed() {
+    if !may_mount() {
+        return;
+    }
+    for phase in ["load", "run"] {
+        // It ends all its processes then. Those that write for others would do so without a word to them.
+        let alone = ["wal_writer_delay=10s", "bgwriter_lru_maxpages=0"];
+        let server = Postgres::start_on_disk(&alone, "pg_wal", 16);
+        let said = ["pg_wal", "No space left on device (SQLSTATE 53100)"];
+        a_full_disk_ends(phase, &on_postgresql(&server), &said);
+    }
 }
