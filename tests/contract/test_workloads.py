@@ -338,6 +338,34 @@ def test_an_open_loop_has_service_times_and_what_was_late(tmp_path: Path) -> Non
     assert told == {"service_p99": 4.0, "lag_p99": 4.0, "lag_max": 5.0, "unsent": 10.0, "share_sent": 0.9}
 
 
+@pytest.mark.parametrize(
+    ("unsent", "known"),
+    [
+        (0, {"mean", "p50", "p90", "p95", "p99", "p999", "max"}),
+        (1, {"p50", "p90", "p95", "p99", "p999"}),
+        (20, {"p50", "p90", "p95", "p99", "p999"}),
+        (21, {"p50", "p90", "p95", "p99"}),
+        (132, {"p50", "p90", "p95", "p99"}),
+        (1001, {"p50", "p90"}),
+    ],
+)
+def test_what_was_never_sent_leaves_no_quantile_known_above_the_share_that_was(
+    unsent: int, known: set[str], tmp_path: Path
+) -> None:
+    """A server stood still at the end: 132 of 20,000 requests were left waiting, and p99.9 was told as 8 ms."""
+    timed = {**figures(90), "latency_us": QUANTILES, "service_us": QUANTILES}
+    late = {**OPEN, "due": 20_000, "unsent": unsent, "share_sent": (20_000 - unsent) / 20_000}
+    runner = Saying(tmp_path / "drive", result(loop="open", open=late, total=timed, operations={"read": timed}))
+    measured = make("ycsb", rate=50, operations=100).drive(runner, Endpoint("null"), 1)
+    for prefix in ("", "read."):
+        told = {name.rpartition("_")[2] for name in measured.responses if name.startswith(f"{prefix}latency_")}
+        assert told == known
+        assert f"{prefix}service_max" in measured.responses
+    notes = [note for note in measured.notes if "never sent" in note]
+    assert len(notes) == bool(unsent)
+    assert all(f"latency_{name}" in note for note in notes for name in {"mean", "max", "p999"} - known)
+
+
 def driven(**options: Any) -> DrivingOptions:
     return DrivingOptions.model_validate(options)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 
 from dyno import stats
 from dyno.analysis import sentences
@@ -34,7 +34,8 @@ def _compare(study: Study, table: Table, response: str, pair: Pair) -> Compariso
     if paired:
         values_a, values_b = [blocks_a[block] for block in common], [blocks_b[block] for block in common]
     n = min(len(values_a), len(values_b))
-    why_not = _unlike_loops(table, response, pair)
+    loops_a, loops_b = table.loops[pair.a.index], table.loops[pair.b.index]
+    why_not = unlike_loops(response, pair.level_a, loops_a, pair.level_b, loops_b)
     if why_not:
         ratio = None
     elif min(values_a, default=1.0) <= 0 or min(values_b, default=1.0) <= 0:
@@ -66,17 +67,16 @@ def _compare(study: Study, table: Table, response: str, pair: Pair) -> Compariso
     )
 
 
-def _unlike_loops(table: Table, response: str, pair: Pair) -> str:
+def unlike_loops(response: str, a: str, loops_a: Set[str], b: str, loops_b: Set[str]) -> str:
     """Why latencies of a closed and of an open loop are never compared; empty where they are of one kind.
 
     Schroeder et al. 2006: the same store and the same load give latencies that differ by orders of magnitude.
     """
     _, _, base = response.rpartition(".")
-    loops = [table.loops[cell.index] for cell in (pair.a, pair.b)]
-    if not base.startswith("latency_") or len(loops[0] | loops[1]) < 2:
+    if not base.startswith("latency_") or len(loops_a | loops_b) < 2:
         return ""
-    names = [" and ".join(sorted(found)) or "unknown" for found in loops]
-    return f"{pair.level_a} was driven with its loop {names[0]} and {pair.level_b} with its loop {names[1]}"
+    names = [" and ".join(sorted(found)) or "unknown" for found in (loops_a, loops_b)]
+    return f"{a} was driven with its loop {names[0]} and {b} with its loop {names[1]}"
 
 
 def verdict_of(ratio: stats.Ratio | None) -> Verdict:

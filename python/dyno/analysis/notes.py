@@ -10,8 +10,10 @@ from dyno.analysis.sentences import counted, levels, listed
 from dyno.analysis.table import Table
 from dyno.model.findings import CellSummary, Comparison, format_share
 from dyno.model.pairs import pairs
+from dyno.model.run import RunRecord
 from dyno.model.study import Study
 
+TAILS = {"p50": 0.5, "p90": 0.1, "p95": 0.05, "p99": 0.01, "p999": 0.001}  # the share that lies above a quantile
 FEW_RUNS = 5  # below it, nothing in the runs can show that noise is not normal
 # Settings that change what a store promises, not only how fast it is.
 PROMISES = (
@@ -41,6 +43,7 @@ def notes(
     yield from _precision(study, cells)
     yield from _promises(study, table)
     yield from _errors(table)
+    yield from _failed_in_tails(study, table)
     yield from _loops(study, table)
     yield from _of_drivers(study, table)
     yield from _intervals(study, cells, comparisons)
@@ -138,6 +141,34 @@ def _errors(table: Table) -> Iterator[str]:
     if kinds:
         parts = [f"{kind}: {count:,}" for kind, count in kinds.most_common()]
         yield f"Operations ended in errors in {runs:,} of {counted(len(table.ok_runs), 'ok run')} ({listed(parts)})."
+
+
+def _failed_in_tails(study: Study, table: Table) -> Iterator[str]:
+    """Latencies are of operations that succeeded: where more failed than a tail holds, they say little of it."""
+    worst: dict[str, float] = {}
+    cells: set[int] = set()
+    for run in table.ok_runs:
+        for name, share in _failed_above(run):
+            worst[name] = max(share, worst.get(name, 0.0))
+            cells.add(run.slot.cell)
+    if worst:
+        told = [f"{name} ({format_share(share)} failed)" for name, share in worst.items()]
+        where = f", in {listed([levels(study.cells[cell].levels) for cell in sorted(cells)])}" if study.factors else ""
+        yield (
+            "Latencies are of those operations that succeeded, and more failed than lie above these quantiles: "
+            f"{listed(told)}{where}."
+        )
+
+
+def _failed_above(run: RunRecord) -> Iterator[tuple[str, float]]:
+    """The latency quantiles above which fewer operations lie than failed, and the share that did."""
+    failed = {f"{name}.": sum(kinds.values()) for name, kinds in run.errors.items() if name != "warmup"}
+    for prefix, count in {"": sum(failed.values()), **failed}.items():
+        done = run.responses.get(f"{prefix}throughput", 0.0) * run.responses.get("elapsed", 0.0)
+        share = count / (count + done) if count else 0.0
+        for quantile, tail in TAILS.items():
+            if f"{prefix}latency_{quantile}" in run.responses and share > tail:
+                yield f"{prefix}latency_{quantile}", share
 
 
 def _loops(study: Study, table: Table) -> Iterator[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,7 @@ JOB_FORMAT = 1
 RESULT_FORMAT = 1
 
 _QUANTILES = ("mean", "p50", "p90", "p95", "p99", "p999", "max")
+_SHARES = {"p50": 0.5, "p90": 0.9, "p95": 0.95, "p99": 0.99, "p999": 0.999}
 _SHOWN = ("mean", "p50", "p95", "p99", "max")
 _CONNECTED = ("mysql", "postgresql")
 
@@ -149,9 +150,11 @@ def _measured(result: dict[str, Any], jobs: Sequence[dict[str, Any]], out: Path)
     intervals = out / "intervals.jsonl"
     log = out / "latency.hlog"
     opened = result["open"]
+    responses = _responses(result)
+    unknown = [name for name in responses if not _is_known(name, opened)]
     return Measured(
         complete=result["outcome"] == "ok",
-        responses=_responses(result),
+        responses={name: value for name, value in responses.items() if name not in unknown},
         errors={name: kinds for name, kinds in _errors(result).items() if kinds},
         measured_from_ns=result["measured_from_ns"],
         measured_to_ns=result["ended_ns"],
@@ -160,6 +163,7 @@ def _measured(result: dict[str, Any], jobs: Sequence[dict[str, Any]], out: Path)
         versions=result["versions"],
         loop=result["loop"],
         rate_per_s=opened["rate_per_s"] if opened else None,
+        notes=tuple(_notes(unknown)),
         ended_by=result["ended_by"],
         job=jobs[0],
         intervals=_intervals(intervals) if intervals.exists() else None,
@@ -189,6 +193,25 @@ def _of_open_loop(opened: dict[str, Any] | None) -> dict[str, float]:
     lag = opened["lag_us"]
     lags = {} if lag is None else {"lag_p99": lag["p99"] / 1000, "lag_max": lag["max"] / 1000}
     return {"unsent": float(opened["unsent"]), "share_sent": opened["share_sent"], **lags}
+
+
+def _is_known(response: str, opened: dict[str, Any] | None) -> bool:
+    """A request that was never sent would have waited, nobody knows how long: it may be any of the longest.
+
+    Then no quantile above the share that was sent is known, nor is the longest latency, nor the mean.
+    """
+    name, _, quantile = response.rpartition(".")[2].partition("_")
+    return opened is None or name != "latency" or _SHARES.get(quantile, 1.0) <= opened["share_sent"]
+
+
+def _notes(unknown: Sequence[str]) -> Iterator[str]:
+    # Without the numbers, which stand beside it as responses: what many runs say alike, a report says once.
+    names = [name for name in unknown if "." not in name]
+    if names:
+        yield (
+            "Some requests that were due were never sent (unsent), and how long they would have waited is not known: "
+            f"{', '.join(names)} of such a run are left out, so that what is shown of them is of the other runs alone."
+        )
 
 
 def _latencies(prefix: str, figures: dict[str, Any]) -> dict[str, float]:

@@ -141,7 +141,7 @@ class DrivenWorkload(Workload[D]):
     def drive(self, runner: Runner, endpoint: Endpoint, seed: int) -> Measured:
         """With one driver or several."""
         measured = drive(runner, endpoint, self.asked(), self.options, seed, think_time=self.think_time())
-        return replace(measured, notes=tuple(self.notes()))
+        return replace(measured, notes=(*self.notes(), *measured.notes))
 
     def job(self, endpoint: Endpoint, phase: str, seed: int, **more: Any) -> dict[str, Any]:
         """A job of one client, for the phases that are not measured; `more` goes to the workload."""

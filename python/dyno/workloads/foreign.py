@@ -15,6 +15,8 @@ from dyno.workloads.base import Runner
 from dyno.workloads.ycsb import MIXES
 
 _LEAST_REACHED = 0.99
+_FIGURE = re.compile(r"[0-9]{1,15}(\.[0-9]+)?([eE]-?[0-9]{1,2})?")  # as C, Go and Java write what is finite
+_LONGEST_S = 1e9  # a run that says it took longer than thirty years is damaged
 _SHARES = ("read", "update", "insert", "scan", "read_modify_write")
 
 
@@ -44,10 +46,27 @@ class Tool:
 
     def refuse_failed(self, done: int, failed: int, max_errors: float, told: str) -> None:
         """Raise InvalidRun where more operations failed than may, or all of them did."""
-        if done == 0:
+        if done <= 0:
             raise InvalidRun(f"{self.name} ended without a single successful operation: {told}")
         if failed > max_errors * (done + failed):
             raise InvalidRun(f"{failed} of {done + failed} operations failed ({told}); allowed is {max_errors:.3%}")
+
+    def figure(self, text: str, line: str, most: float = 1e15) -> float:
+        """A figure of its output. Raises RunError, naming the line, where it is none that a run could have."""
+        if not _FIGURE.fullmatch(text) or float(text) > most:
+            raise RunError(f"{self.name}'s output has {text!r} where a figure belongs: {line.strip()}")
+        return float(text)
+
+    def seconds(self, text: str, line: str) -> float:
+        """The same of a time."""
+        return self.figure(text, line, _LONGEST_S)
+
+    def count(self, text: str, line: str) -> int:
+        """The same of what is counted in whole numbers."""
+        value = self.figure(text, line)
+        if not value.is_integer():
+            raise RunError(f"{self.name}'s output has {text!r} where a count belongs: {line.strip()}")
+        return int(value)
 
     def _kept_as(self, phase: str) -> str:
         return f"{self.name.lower()}-{phase}"

@@ -227,33 +227,46 @@ def parse(text: str) -> Said:
     finished = re.search(r"^Run finished, takes (\S+)$", text, re.MULTILINE)
     if finished is None:
         raise RunError("go-ycsb's output does not say that the run finished")
+    seconds = _go_duration(finished[1])
     before, after = text[: finished.start()], text[finished.end() :]
     last = list(_blocks(after))
     if len(last) != 1:
         raise RunError("go-ycsb's output has no report after its end")
-    return Said(_go_duration(finished[1]), tuple(_blocks(before)), last[0])
+    if "TOTAL" not in last[0]:
+        raise RunError("go-ycsb's report after its end has no line of TOTAL")
+    return Said(seconds, tuple(_blocks(before)), last[0])
 
 
 def _blocks(text: str) -> Iterator[Block]:
     block: dict[str, dict[str, float]] = {}
-    for name, row in re.findall(r"^([A-Z_]+)\s+- (Takes\(s\): .*)$", text, re.MULTILINE):
+    for found in re.finditer(r"^([A-Z_]+)[ \t]+- (.*)$", text, re.MULTILINE):
+        name = found[1]
         if name in block:
             yield block
             block = {}
-        block[name] = {
-            label.removesuffix("(us)").removesuffix("(s)"): float(value)
-            for label, value in (field.split(": ") for field in row.strip().split(", "))
-        }
+        block[name] = _row(name, found[2], found[0])
     if block:
         yield block
 
 
+def _row(name: str, fields: str, line: str) -> dict[str, float]:
+    row = {}
+    for field in fields.strip().split(", "):
+        label, _, value = field.partition(": ")
+        label = label.removesuffix("(us)").removesuffix("(s)")
+        row[label] = _TOOL.count(value, line) if label == "Count" else _TOOL.figure(value, line)
+    missing = {"Count", *([] if name.endswith("_ERROR") else _COLUMNS)} - row.keys()
+    if missing:
+        raise RunError(f"go-ycsb's output has a line without {', '.join(sorted(missing))}: {line}")
+    return row
+
+
 def _go_duration(text: str) -> float:
     units = {"h": 3600.0, "m": 60.0, "s": 1.0, "ms": 1e-3, "µs": 1e-6, "us": 1e-6, "ns": 1e-9}
-    parts = re.findall(r"([\d.]+)(h|ms|m|s|µs|us|ns)", text)
-    if "".join(number + unit for number, unit in parts) != text:
+    parts = re.findall(r"([0-9]+(?:\.[0-9]+)?)(h|ms|m|s|µs|us|ns)", text)
+    if not parts or "".join(number + unit for number, unit in parts) != text:
         raise RunError(f"go-ycsb says that it took {text!r}, which is no duration")
-    return sum(float(number) * units[unit] for number, unit in parts)
+    return sum(_TOOL.seconds(number, text) * units[unit] for number, unit in parts)
 
 
 def _responses(said: Said, seconds: float) -> dict[str, float]:

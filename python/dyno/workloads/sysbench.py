@@ -30,6 +30,7 @@ _TOOL = foreign.Tool("sysbench", "^FATAL", lines=2)  # that it failed, and why
 _BYTES_OF_ROW = 400  # 184 bytes of columns, an index on one of them, half-full pages
 _PERCENTILE = 99
 _LEAST_REACHED = 0.99
+_MOST_PER_S = 1e9
 _QUANTILES = {"p50": 0.5, "p90": 0.9, "p95": 0.95, "p99": 0.99, "p999": 0.999}
 
 
@@ -221,25 +222,30 @@ class Said:
 
 
 def parse(text: str) -> Said:
-    """Its output, every figure of it. Raises RunError where one is missing."""
+    """Its output, every figure of it. Raises RunError where one is missing or damaged."""
 
-    def figures(label: str, pattern: str) -> tuple[str, ...]:
-        found = re.search(rf"^\s*{label}:\s+{pattern}\s*$", text, re.MULTILINE)
+    def line(label: str, pattern: str) -> re.Match[str]:
+        found = re.search(rf"^[ \t]*{label}:.*$", text, re.MULTILINE)
         if found is None:
             raise RunError(f"sysbench's output has no {label!r} as sysbench 1.0 writes it")
-        return found.groups()
+        figures = re.fullmatch(rf"\s*{label}:\s+{pattern}\s*", found[0])
+        if figures is None:
+            raise RunError(f"sysbench's output has a line that sysbench 1.0 writes in another way: {found[0].strip()}")
+        return figures
 
     def counted(label: str) -> tuple[int, float]:
-        count, per_s = figures(label, r"(\d+)\s+\(([\d.]+) per sec\.\)")
-        return int(count), float(per_s)
+        found = line(label, r"(\S+)\s+\((\S+) per sec\.\)")
+        return _TOOL.count(found[1], found[0]), _TOOL.figure(found[2], found[0])
 
-    number = r"([\d.]+)"
+    def figure(label: str) -> float:
+        found = line(label, r"(\S+)")
+        return _TOOL.figure(found[1], found[0])
+
     transactions, transactions_per_s = counted("transactions")
     queries, queries_per_s = counted("queries")
-    latency = {
-        name: float(figures(label, number)[0]) for name, label in (("min", "min"), ("mean", "avg"), ("max", "max"))
-    }
-    latency["p99"] = float(figures(f"{_PERCENTILE}th percentile", number)[0])
+    latency = {name: figure(label) for name, label in (("min", "min"), ("mean", "avg"), ("max", "max"))}
+    latency["p99"] = figure(f"{_PERCENTILE}th percentile")
+    total, events = line("total time", r"(\S+)s"), line("total number of events", r"(\S+)")
     return Said(
         transactions,
         transactions_per_s,
@@ -247,10 +253,13 @@ def parse(text: str) -> Said:
         queries_per_s,
         counted("ignored errors")[0],
         counted("reconnects")[0],
-        float(figures("total time", r"([\d.]+)s")[0]),
-        int(figures("total number of events", r"(\d+)")[0]),
+        _TOOL.seconds(total[1], total[0]),
+        _TOOL.count(events[1], events[0]),
         latency,
-        tuple((float(v), int(n)) for v, n in re.findall(r"^\s*([\d.]+) \|\**\s+(\d+)\s*$", text, re.MULTILINE)),
+        tuple(
+            (_TOOL.figure(bucket[1], bucket[0]), _TOOL.count(bucket[2], bucket[0]))
+            for bucket in re.finditer(r"^[ \t]*(\S+) \|\**[ \t]+(\S+)[ \t]*$", text, re.MULTILINE)
+        ),
         tuple(_interval_lines(text)),
     )
 
@@ -288,12 +297,18 @@ def quantile(said: Said, share: float) -> float:
 
 
 def _interval_lines(text: str) -> Iterator[Interval]:
-    number = r"([\d.]+)"
-    line = (
-        rf"^\[ (\d+)s \] thds: \d+ tps: {number} qps: .*? lat \(ms,\d+%\): {number} err/s: {number} reconn/s: {number}"
-    )
-    for at, tps, latency, errors, _reconnects in re.findall(line, text, re.MULTILINE):
-        yield Interval(float(at), float(tps), float(latency), float(errors))
+    pattern = r"\[ (\S+)s \] thds: \d+ tps: (\S+) qps: .*? lat \(ms,\d+%\): (\S+) err/s: (\S+) reconn/s: \S+"
+    before = 0.0
+    for line in re.findall(r"^\[ .* \] thds:.*$", text, re.MULTILINE):
+        found = re.fullmatch(pattern, line.rstrip())
+        if found is None:
+            raise RunError(f"sysbench's output has a line that sysbench 1.0 writes in another way: {line}")
+        at = _TOOL.seconds(found[1], line)
+        if at <= before:
+            raise RunError(f"sysbench's reports go back in time: {line}")
+        before = at
+        tps, latency, errors = (_TOOL.figure(figure, line, _MOST_PER_S) for figure in found.groups()[1:])
+        yield Interval(at, tps, latency, errors)
 
 
 def _intervals(said: Said, began_ns: int) -> pl.DataFrame:

@@ -19,6 +19,13 @@ from dyno.workloads.driving import DrivenWorkload, DrivingOptions
 _ITEMS, _CUSTOMERS = 100_000, 3000
 # About what a warehouse takes at the specification's sizes, indexes and half-full pages included.
 _BYTES_OF_WAREHOUSE, _BYTES_OF_ITEMS = 150 * 10**6, 20 * 10**6
+# By whether keying and thinking times were kept.
+_WAITS = {
+    (True, True): "with the specification's keying and thinking times",
+    (True, False): "with the specification's keying times and without its thinking times",
+    (False, True): "with the specification's thinking times and without its keying times",
+    (False, False): "without the specification's keying and thinking times",
+}
 
 
 class TpccOptions(DrivingOptions):
@@ -89,11 +96,8 @@ class TpccWorkload(DrivenWorkload[TpccOptions]):
     def notes(self) -> Iterator[str]:
         """What its figures are not."""
         given = self.options
-        waits = "with" if given.keying_time and given.think_time else "without"
-        yield (
-            f"TPC-C ran {waits} the specification's keying and thinking times, unaudited: its figures are no tpmC and "
-            "stand beside no published one."
-        )
+        waits = _WAITS[given.keying_time, given.think_time]
+        yield f"TPC-C ran {waits}, unaudited: its figures are no tpmC and stand beside no published one."
         if given.items < _ITEMS or given.customers_per_district < _CUSTOMERS:
             yield (
                 f"TPC-C ran on less than the specification's data ({given.items:,} items, "

@@ -96,7 +96,11 @@ class YcsbOptions(DrivingOptions):
         Share | None, Field(gt=0, le=1, description="of exponential: goes to this share of the keys; 85.71428571%")
     ] = None
     data_integrity: Annotated[
-        bool, Field(description="each value names its row, field and version, and what is read is checked")
+        bool,
+        Field(
+            description="each value proves of which row and field it is, and what is read is checked; that it is the "
+            "newest is not"
+        ),
     ] = False
     field_count: Annotated[int, Field(ge=1, le=1000, description="fields of a row")] = 10
     field_length: Annotated[Size, Field(ge=1, le=2**20, description="of each field")] = 100

@@ -182,6 +182,12 @@ class Said:
 
     rows: Mapping[str, Mapping[str, float]]
 
+    def figure(self, measurement: str, name: str) -> float:
+        """Raises RunError where it was not said."""
+        if name not in self.rows.get(measurement, {}):
+            raise RunError(f"YCSB's output has no line of [{measurement}], {name}")
+        return self.rows[measurement][name]
+
     @property
     def throughput(self) -> float:
         """Over its whole life, connecting included."""
@@ -206,32 +212,42 @@ class Said:
 
 
 def parse(text: str) -> Said:
-    """Its output, every figure of it. Raises RunError where it did not come to its end."""
+    """Every figure of the operations in its output. Raises RunError where it is damaged or did not come to its end."""
     rows: dict[str, dict[str, float]] = {}
-    for name, figure, value in re.findall(r"^\[([^\]]+)\], ([^,]+), (\S+)$", text, re.MULTILINE):
-        rows.setdefault(name, {})[figure] = float(value)
+    for line in text.splitlines():
+        found = re.match(r"\[(?:Intended-)?([A-Z-]+)\]", line)
+        if found is None or found[1] not in ("OVERALL", *_OPERATIONS):
+            continue
+        parts = line.split(", ")
+        if len(parts) != 3:
+            raise RunError(f"YCSB's output has a line that is no figure: {line}")
+        measurement, name, value = parts
+        counted = name == "Operations" or name.startswith("Return=")
+        read = _TOOL.count if counted else _TOOL.figure
+        rows.setdefault(measurement.strip("[]"), {})[name] = read(value, line)
     if "Throughput(ops/sec)" not in rows.get("OVERALL", {}):
         raise RunError("YCSB's output has no [OVERALL] throughput")
     return Said(rows)
 
 
 def _responses(said: Said, *, intended: bool) -> Iterator[tuple[str, float]]:
-    seconds = said.rows["OVERALL"]["RunTime(ms)"] / 1000
+    seconds = said.figure("OVERALL", "RunTime(ms)") / 1000
+    if seconds == 0:
+        raise RunError("YCSB says that it took 0 ms")
     yield "throughput", said.throughput
     yield "elapsed", seconds
     yield "failed_operations", float(sum(sum(kinds.values()) for kinds in said.failed.values()))
     for name in _OPERATIONS:
         if name not in said.rows:
             continue
-        yield f"{_name(name)}.throughput", said.rows[name]["Operations"] / seconds
-        service, due = said.rows[name], said.rows.get(f"Intended-{name}")
-        if intended and due is None:
-            raise RunError(f"YCSB's output has no [Intended-{name}], though it was told to measure both")
-        latency = due if intended and due is not None else service
+        yield f"{_name(name)}.throughput", said.figure(name, "Operations") / seconds
+        latency = f"Intended-{name}" if intended else name
+        if latency not in said.rows:
+            raise RunError(f"YCSB's output has no [{latency}], though it was told to measure both")
         for figure, quantile in _QUANTILES.items():
-            yield f"{_name(name)}.latency_{quantile}", latency[figure] / 1000
+            yield f"{_name(name)}.latency_{quantile}", said.figure(latency, figure) / 1000
             if intended:
-                yield f"{_name(name)}.service_{quantile}", service[figure] / 1000
+                yield f"{_name(name)}.service_{quantile}", said.figure(name, figure) / 1000
 
 
 def _name(operation: str) -> str:

@@ -326,6 +326,32 @@ def test_notes_count_the_errors_of_ok_runs() -> None:
     assert "errors in 1 of 2 ok runs (update busy: 3)." in notes(plan, runs)
 
 
+def test_notes_warn_where_more_failed_than_a_quantile_leaves_above_it() -> None:
+    """A server was away for 1.5 s; the requests that met it failed at once, and the p99 of the others looked fine."""
+    plan = study({"f": ["a", "b"]})
+    figures = {"throughput": 97.0, "elapsed": 10.0, "latency_p95": 1.0, "latency_p99": 2.0, "latency_p999": 3.0}
+    made = Runs(plan).add(0, 0, responses=figures, errors={"read": {"lost": 30}, "warmup": {"lost": 500}})
+    made.add(1, 0, responses=figures)
+    told = notes(plan, made)
+    assert "above these quantiles: latency_p99 (3% failed); latency_p999 (3% failed), in f=a." in told
+    assert "latency_p95 (" not in told
+
+
+def test_what_failed_of_one_operation_is_held_against_its_own_quantiles() -> None:
+    plan = study({})
+    figures = {"throughput": 1000.0, "elapsed": 1.0, "latency_p99": 1.0, "insert.throughput": 6.0}
+    made = Runs(plan).add(0, 0, responses={**figures, "insert.latency_p50": 1.0}, errors={"insert": {"full": 9}})
+    assert "above these quantiles: insert.latency_p50 (60% failed)." in notes(plan, made)
+
+
+@pytest.mark.parametrize("failed", [0, 10])
+def test_failures_that_fit_into_the_tail_are_not_warned_of(failed: int) -> None:
+    plan = study({})
+    figures = {"throughput": 990.0, "elapsed": 1.0, "latency_p99": 1.0}
+    made = Runs(plan).add(0, 0, responses=figures, errors={"read": {"lost": failed}})
+    assert "above these quantiles" not in notes(plan, made)
+
+
 def mixed_loops(response: str) -> Findings:
     """A cell of a closed loop beside one of an open loop."""
     plan = study({"loop": ["closed", "open"]}, compare="loop", of=response)
