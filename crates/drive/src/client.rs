@@ -142,6 +142,8 @@ pub enum Turn<'a> {
         schedule: &'a Schedule,
         /// The end of everybody's part.
         until: Until,
+        /// How long after that what was due before it is still sent.
+        drain_ns: u64,
     },
 }
 
@@ -226,7 +228,11 @@ impl Client<'_> {
                         start_ns = clock.now_ns();
                     }
                 }
-                Turn::Open { schedule, until } => match schedule.take(until, end_ns) {
+                Turn::Open {
+                    schedule,
+                    until,
+                    drain_ns,
+                } => match schedule.take(until, drain_ns, end_ns) {
                     Ok(due) => {
                         if due > start_ns {
                             notes.fold(due);

@@ -242,6 +242,11 @@ impl<'a> Run<'a> {
             return Turn::Open {
                 schedule: &schedules[part],
                 until,
+                drain_ns: match (self.job.pace, until) {
+                    (Pace::Open { drain, .. }, Until::Either(..)) => nanoseconds(drain),
+                    // What comes after a warm-up is not to wait for it.
+                    _ => 0,
+                },
             };
         }
         let own = |operations| match operations {
@@ -652,14 +657,15 @@ impl<'a> Collector<'a> {
             rate_per_s,
             arrivals,
             min_share_sent,
+            ..
         } = self.run.job.pace
         else {
             return None;
         };
         let schedule = &self.run.schedules.as_ref()?[1];
         let until = match self.run.measured_end() {
-            Until::Either(operations, _) if !self.is_complete() => {
-                Until::Either(operations, end_ns)
+            Until::Either(operations, most_ns) if !self.is_complete() => {
+                Until::Either(operations, end_ns.min(most_ns))
             }
             until => until,
         };
@@ -711,7 +717,9 @@ impl<'a> Collector<'a> {
             EndedBy::Operations
         };
         let open = self.open_loop(end_ns);
-        let timed_out = ended_by == EndedBy::Duration;
+        // What was cut short after its time was over has a rate of that time all the same.
+        let timed_out = ended_by == EndedBy::Duration
+            || ended_by != EndedBy::Operations && end_ns > self.run.measured_end().window_ns();
         self.times.elapsed_s = match self.run.job.duration {
             Some(duration) if timed_out => duration,
             _ => Duration::from_nanos(end_ns),

@@ -6,6 +6,7 @@
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
+use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -194,39 +195,108 @@ fn truth_ms(quantile: f64) -> f64 {
     ((quantile - (1.0 - waiting)) / waiting * STALL_S * 1000.0).max(0.0)
 }
 
+fn ms(result: &Value, quantile: &str) -> f64 {
+    result["total"]["latency_us"][quantile].as_f64().unwrap() / 1000.0
+}
+
+/// Others share the machine: one attempt of three in which nothing disturbed must do. Those of one test are
+/// not to disturb those of another.
+#[track_caller]
+fn in_one_of_three(mut attempt: impl FnMut() -> Result<(), String>) {
+    static ALONE: Mutex<()> = Mutex::new(());
+    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut complaints = Vec::new();
+    while let Err(complaint) = attempt() {
+        complaints.push(complaint);
+        assert!(complaints.len() < 3, "{complaints:?}");
+    }
+}
+
+/// Quantiles in the tail are within 2 % of the truth.
+fn agree(result: &Value, truth_ms: impl Fn(f64) -> f64) -> Result<(), String> {
+    for (name, quantile) in [("p99", 0.99), ("p999", 0.999), ("max", 1.0)] {
+        let (seen, truth) = (ms(result, name), truth_ms(quantile));
+        if (seen / truth - 1.0).abs() >= 0.02 {
+            return Err(format!("{name}: {seen} ms instead of {truth} ms"));
+        }
+    }
+    Ok(())
+}
+
+fn open() -> Value {
+    json!({"loop": {"kind": "open", "rate_per_s": RATE}})
+}
+
 #[test]
 fn an_open_loop_tells_the_truth_about_a_server_that_stood_still_and_a_closed_one_does_not() {
-    let folder = Folder::new();
-    let stub = Stub::start(Duration::from_secs(4));
-    let open = json!({"loop": {"kind": "open", "rate_per_s": RATE}});
-    let result = drive(&folder, &with(job(&stub), open)).ok();
-    let ms = |result: &Value, quantile: &str| {
-        result["total"]["latency_us"][quantile].as_f64().unwrap() / 1000.0
-    };
-    for (name, quantile) in [("p99", 0.99), ("p999", 0.999), ("max", 1.0)] {
-        let (seen, truth) = (ms(&result, name), truth_ms(quantile));
-        assert!(
-            (seen / truth - 1.0).abs() < 0.02,
-            "{name}: {seen} ms instead of {truth} ms"
-        );
-    }
-    // On a machine of one's own it is below 0.3 ms; here others may share it.
-    assert!(ms(&result, "p50") < 20.0, "{}", ms(&result, "p50"));
-    assert_eq!(result["open"]["unsent"], json!(0));
-    let service_ms = result["total"]["service_us"]["p99"].as_f64().unwrap() / 1000.0;
-    let blind = drive(
-        &folder,
-        &with(
-            job(&Stub::start(Duration::from_secs(1))),
-            json!({"duration_s": 5.0}),
-        ),
-    )
-    .ok();
-    assert_eq!(blind["loop"], json!("closed"));
-    // From the actual start neither shows the stall where only a few requests met it.
-    assert!(
-        service_ms < 500.0 && ms(&blind, "p99") < 500.0,
-        "{service_ms}"
-    );
-    assert!(ms(&blind, "max") > 1900.0);
+    in_one_of_three(|| {
+        let folder = Folder::new();
+        let stub = Stub::start(Duration::from_secs(4));
+        let result = drive(&folder, &with(job(&stub), open())).ok();
+        assert_eq!(result["open"]["unsent"], json!(0));
+        agree(&result, truth_ms)?;
+        let stub = Stub::start(Duration::from_secs(1));
+        let closed = with(job(&stub), json!({"duration_s": 5.0}));
+        let blind = drive(&folder, &closed).ok();
+        assert_eq!(blind["loop"], json!("closed"));
+        // On a machine of one's own it is below 0.3 ms; here others may share it.
+        let median = ms(&result, "p50");
+        // From the actual start neither shows the stall where only a few requests met it.
+        let service_ms = result["total"]["service_us"]["p99"].as_f64().unwrap() / 1000.0;
+        let blind_ms = ms(&blind, "p99");
+        assert!(ms(&blind, "max") > 1900.0);
+        if median < 20.0 && service_ms < 500.0 && blind_ms < 500.0 {
+            Ok(())
+        } else {
+            Err(format!("{median} {service_ms} {blind_ms}"))
+        }
+    });
+}
+
+/// A stall over the end of the run once left its requests out of all quantiles: whatever was due while the
+/// server stood still was never sent, and the run went well.
+#[test]
+fn a_stall_over_the_end_of_a_run_is_in_its_quantiles_and_in_its_rate() {
+    in_one_of_three(|| {
+        let folder = Folder::new();
+        let stub = Stub::start(Duration::from_secs_f64(RUN_S - STALL_S / 2.0));
+        let result = drive(&folder, &with(job(&stub), open())).ok();
+        assert_eq!(result["open"]["due"], json!(20_000));
+        assert_eq!(result["open"]["unsent"], json!(0));
+        assert_eq!(result["total"]["count"], json!(20_000));
+        // What was due in the stall's first half, a tenth of all, waits from 2 s down to 1 s.
+        let waiting = STALL_S / 2.0 / RUN_S;
+        agree(&result, |quantile| {
+            (1.0 + (quantile - (1.0 - waiting)) / waiting) * STALL_S / 2.0 * 1000.0
+        })?;
+        let rate = result["total"]["throughput_per_s"].as_f64().unwrap();
+        let truth = RATE * (1.0 - waiting);
+        if (rate / truth - 1.0).abs() < 0.02 {
+            Ok(())
+        } else {
+            Err(format!("{rate} per second instead of {truth}"))
+        }
+    });
+}
+
+#[test]
+fn what_is_not_sent_by_the_end_of_the_drain_is_unsent() {
+    in_one_of_three(|| {
+        for drain_s in [0.0, 0.5] {
+            let folder = Folder::new();
+            let stub = Stub::start(Duration::from_secs(1));
+            let short = json!({
+                "duration_s": 2.0, "loop": {"drain_s": drain_s, "min_share_sent": 0.25},
+            });
+            let result = drive(&folder, &with(with(job(&stub), open()), short)).ok();
+            let open = &result["open"];
+            let sent = open["due"].as_u64().unwrap() - open["unsent"].as_u64().unwrap();
+            assert_eq!(result["total"]["count"], json!(sent));
+            // The four clients wait for an answer from 1 s until 3 s.
+            if !(1990..2020).contains(&sent) {
+                return Err(format!("{sent} sent"));
+            }
+        }
+        Ok(())
+    });
 }

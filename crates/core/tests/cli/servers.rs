@@ -311,7 +311,7 @@ fn a_rate_that_cannot_be_reached_fails_the_run() {
     let folder = Folder::new();
     let job = with(
         job(&json!({"kind": "null"})),
-        json!({"operations": null, "duration_s": 0.2, "loop": {"kind": "open", "rate_per_s": 1e9}}),
+        json!({"operations": null, "duration_s": 0.2, "loop": {"kind": "open", "rate_per_s": 1e9, "drain_s": 0}}),
     );
     let ran = drive(&folder, &job);
     let result = ran.result();

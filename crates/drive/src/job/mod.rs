@@ -74,6 +74,8 @@ pub enum Pace {
         arrivals: Arrivals,
         /// Of the requests that are due; with fewer sent, the run has failed.
         min_share_sent: f64,
+        /// How long after the measured part what was due within it is still sent.
+        drain: Duration,
     },
 }
 
@@ -166,6 +168,8 @@ struct RawOpen {
     arrivals: Arrivals,
     #[serde(default = "nearly_all")]
     min_share_sent: f64,
+    #[serde(default = "default_drain_s")]
+    drain_s: f64,
 }
 
 const fn constant() -> Arrivals {
@@ -174,6 +178,10 @@ const fn constant() -> Arrivals {
 
 const fn nearly_all() -> f64 {
     0.99
+}
+
+const fn default_drain_s() -> f64 {
+    10.0
 }
 
 #[derive(Deserialize)]
@@ -304,10 +312,12 @@ fn read_pace(part: Option<Value>) -> Result<Pace, JobError> {
     let raw: RawOpen = read(rest, "loop")?;
     check_range("loop.rate_per_s", raw.rate_per_s, f64::MIN_POSITIVE, 1e9)?;
     check_range("loop.min_share_sent", raw.min_share_sent, 0.0, 1.0)?;
+    check_range("loop.drain_s", raw.drain_s, 0.0, 3600.0)?;
     Ok(Pace::Open {
         rate_per_s: raw.rate_per_s,
         arrivals: raw.arrivals,
         min_share_sent: raw.min_share_sent,
+        drain: Duration::from_secs_f64(raw.drain_s),
     })
 }
 
