@@ -47,7 +47,7 @@ pub struct FailedOperation {
     pub index: usize,
     /// When it ended.
     pub at: Instant,
-    /// How long it took, from its actual start.
+    /// How long it took; in an open loop from its intended start.
     pub took: Duration,
     /// Why.
     pub error: OperationError,
@@ -274,7 +274,7 @@ impl Client<'_> {
                     sample.error = Some(error.kind);
                     notes.push(sample);
                     operations += 1;
-                    let took = Duration::from_nanos(service_ns);
+                    let took = Duration::from_nanos(lag_ns + service_ns);
                     if let Some(failure) = self.judge(index, Instant::now(), took, error) {
                         break Err(failure);
                     }

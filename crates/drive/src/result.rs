@@ -226,7 +226,7 @@ pub struct Figures {
     pub latency_us: Option<Latency>,
     /// In an open loop: their times from the actual start.
     pub service_us: Option<Latency>,
-    /// How long those took that did not, from the actual start.
+    /// How long those took that did not, in an open loop from the intended start.
     pub failed_us: Option<Latency>,
 }
 
@@ -298,7 +298,7 @@ pub struct FailedLine<'a> {
     pub operation: &'a str,
     /// As what it is counted.
     pub kind: &'a str,
-    /// How long it took, in microseconds.
+    /// How long it took, in microseconds; in an open loop from its intended start.
     pub took_us: f64,
     /// What the store said.
     pub message: &'a str,

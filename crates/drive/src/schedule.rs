@@ -274,8 +274,11 @@ mod tests {
     #[test]
     fn the_warm_up_has_other_arrivals_than_what_comes_after_it() {
         let first = |part| {
-            Schedule::new(10.0, Arrivals::Poisson, Driver::ALONE, 1, part)
-                .take(Until::Either(9, u64::MAX), 0, 0)
+            Schedule::new(10.0, Arrivals::Poisson, Driver::ALONE, 1, part).take(
+                Until::Either(9, u64::MAX),
+                0,
+                0,
+            )
         };
         assert_ne!(first(0), first(1));
     }

@@ -12,27 +12,40 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use crate::support::{Folder, drive, with};
+use crate::support::{Folder, drive, json_lines, with};
 
 const RATE: f64 = 2000.0;
 const RUN_S: f64 = 10.0;
 const STALL_S: f64 = 2.0;
 
-/// A server that answers whatever it is asked with one row, and stands still once.
+/// A server that answers whatever it is asked with one row, until there is trouble.
 struct Stub {
     port: u16,
+}
+
+/// What becomes of a stub.
+#[derive(Clone, Copy, PartialEq)]
+enum Trouble {
+    /// It stands still for a while.
+    Stall,
+    /// It closes all connections, and each new one.
+    Death,
 }
 
 impl Stub {
     /// It stands still `after` the first request of the measured kind.
     fn start(after: Duration) -> Self {
+        Self::with_trouble(Trouble::Stall, after)
+    }
+
+    fn with_trouble(trouble: Trouble, after: Duration) -> Self {
         let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
         let port = listener.local_addr().unwrap().port();
         let begun = std::sync::Arc::new(std::sync::OnceLock::new());
         thread::spawn(move || {
             for stream in listener.incoming() {
                 let begun = begun.clone();
-                thread::spawn(move || serve(stream.unwrap(), &begun, after));
+                thread::spawn(move || serve(stream.unwrap(), &begun, trouble, after));
             }
         });
         Self { port }
@@ -97,9 +110,15 @@ fn parameters(sql: &str) -> u16 {
 fn serve(
     mut stream: TcpStream,
     begun: &std::sync::OnceLock<Instant>,
+    trouble: Trouble,
     after: Duration,
 ) -> Option<()> {
     stream.set_nodelay(true).unwrap();
+    let is_dead =
+        || trouble == Trouble::Death && begun.get().is_some_and(|begun| begun.elapsed() >= after);
+    if is_dead() {
+        return None;
+    }
     let length = read_length(&mut stream)?;
     read_exactly(&mut stream, length)?;
     let mut hello = message(b'R', &[0, 0, 0, 0]);
@@ -144,7 +163,13 @@ fn serve(
             b'E' => {
                 let (_, rows) = answer(&bound);
                 if bound.starts_with("SELECT field0") {
-                    stand_still(*begun.get_or_init(Instant::now), after);
+                    let begun = *begun.get_or_init(Instant::now);
+                    if is_dead() {
+                        return None;
+                    }
+                    if trouble == Trouble::Stall {
+                        stand_still(begun, after);
+                    }
                 }
                 rows.iter().for_each(|values| out.extend(row(values)));
                 out.extend(message(b'C', format!("SELECT {}\0", rows.len()).as_bytes()));
@@ -299,4 +324,35 @@ fn what_is_not_sent_by_the_end_of_the_drain_is_unsent() {
         }
         Ok(())
     });
+}
+
+/// Failed requests once took as long as their last attempt alone, a fraction of a millisecond, and an outage
+/// was to be seen in no time at all.
+#[test]
+fn what_fails_in_an_open_loop_shows_the_outage_whatever_the_number_of_clients() {
+    for clients in [4, 100] {
+        let folder = Folder::new();
+        let stub = Stub::with_trouble(Trouble::Death, Duration::from_millis(500));
+        let job = with(
+            with(job(&stub), open()),
+            json!({
+                "clients": clients, "duration_s": 2.0,
+                "loop": {"rate_per_s": 500, "min_share_sent": 0.0, "drain_s": 3},
+                "reconnect": {"first_ms": 500, "most_ms": 500},
+            }),
+        );
+        let ran = drive(&folder, &job);
+        let result = ran.result();
+        let failed_ms =
+            |quantile: &str| result["total"]["failed_us"][quantile].as_f64().unwrap() / 1000.0;
+        // An attempt takes no time, but the one before it was half a second earlier at the least.
+        assert!(failed_ms("p50") > 300.0, "{clients}: {}", failed_ms("p50"));
+        assert!(failed_ms("max") > 1500.0, "{clients}: {}", failed_ms("max"));
+        let lines = std::fs::read_to_string(folder.path("out/errors.jsonl")).unwrap();
+        let most_us = json_lines(&lines)
+            .iter()
+            .map(|line| line["took_us"].as_f64().unwrap())
+            .fold(0.0, f64::max);
+        assert!((most_us / 1000.0 / failed_ms("max") - 1.0).abs() < 1e-3);
+    }
 }
