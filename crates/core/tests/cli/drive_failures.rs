@@ -46,7 +46,8 @@ fn a_row_deleted_behind_its_back_is_counted_as_missing_and_never_as_a_fast_read(
             },
         }),
     );
-    let result = drive(&folder, &job).ok();
+    drive(&folder, &job).spoilt("operations_failed");
+    let result = drive(&folder, &with(job, json!({"max_share_failed": 0.6}))).ok();
     let (count, errors) = count_and_errors(&result["total"]);
     assert_eq!(count + errors, 1000);
     assert!(
@@ -69,9 +70,65 @@ fn a_row_of_another_length_is_counted_as_wrong() {
         .execute("UPDATE usertable SET field1 = 'short'", [])
         .unwrap();
     drop(database);
-    let result = drive(&folder, &run_job(&folder)).ok();
+    let result = drive(&folder, &run_job(&folder)).spoilt("operations_failed");
     assert_eq!(result["total"]["errors"], json!({"wrong_value": 400}));
     assert_eq!(result["total"]["latency_us"], Value::Null);
+}
+
+#[test]
+fn a_run_of_which_too_much_failed_has_failed_and_says_how_for_the_most_part() {
+    let folder = loaded();
+    let database = rusqlite::Connection::open(folder.path("ycsb.db")).unwrap();
+    let all: Vec<String> = database
+        .prepare("SELECT ycsb_key FROM usertable ORDER BY ycsb_key")
+        .unwrap()
+        .query_map([], |row| row.get(0))
+        .unwrap()
+        .map(Result::unwrap)
+        .collect();
+    let delete = "DELETE FROM usertable WHERE ycsb_key = ?";
+    for key in all.iter().step_by(5) {
+        database.execute(delete, [key]).unwrap();
+    }
+    let spoil = "UPDATE usertable SET field1 = 'short' WHERE ycsb_key = ?";
+    database.execute(spoil, [&all[1]]).unwrap();
+    drop(database);
+    // Each key once: a hundred of the five hundred are gone, one is too short.
+    let job = with(
+        run_job(&folder),
+        json!({"operations": 500, "workload": {"key_chooser": "sequential"}}),
+    );
+    let result = drive(&folder, &job).spoilt("operations_failed");
+    assert_eq!(result["ended_by"], json!("operations"));
+    let said = result["error"]["message"].as_str().unwrap();
+    assert!(
+        said.starts_with(
+            "101 of 500 operations failed (20.20 %, at most 1.00 % allowed), most of them as missing_key; \
+             the first of these, read: "
+        ),
+        "{said}"
+    );
+    let allow = |share| with(job.clone(), json!({"max_share_failed": share}));
+    drive(&folder, &allow(0.202)).ok();
+    drive(&folder, &allow(0.2)).spoilt("operations_failed");
+}
+
+#[test]
+fn a_run_in_which_nothing_succeeded_has_failed_whatever_it_allows() {
+    let folder = loaded();
+    rusqlite::Connection::open(folder.path("ycsb.db"))
+        .unwrap()
+        .execute("DELETE FROM usertable", [])
+        .unwrap();
+    let job = with(run_job(&folder), json!({"max_share_failed": 1.0}));
+    let result = drive(&folder, &job).spoilt("operations_failed");
+    let said = result["error"]["message"].as_str().unwrap();
+    assert!(
+        said.starts_with(
+            "400 of 400 operations failed (none succeeded), most of them as missing_key"
+        ),
+        "{said}"
+    );
 }
 
 #[test]
@@ -87,8 +144,8 @@ fn a_read_modify_write_reads_what_it_writes_over() {
         run_job(&folder),
         json!({"workload": {"proportions": proportions}}),
     );
-    let errors = drive(&folder, &job).ok()["total"]["errors"].clone();
-    assert_eq!(errors, json!({"wrong_value": 400}));
+    let result = drive(&folder, &job).spoilt("operations_failed");
+    assert_eq!(result["total"]["errors"], json!({"wrong_value": 400}));
 }
 
 #[test]
@@ -101,7 +158,7 @@ fn keys_that_an_earlier_run_inserted_are_counted_as_duplicates() {
         }),
     );
     assert_eq!(drive(&folder, &job).ok()["total"]["count"], json!(50));
-    let again = drive(&folder, &job).ok();
+    let again = drive(&folder, &job).spoilt("operations_failed");
     assert_eq!(again["total"]["errors"], json!({"duplicate_key": 50}));
 }
 
@@ -118,7 +175,7 @@ fn a_lock_held_for_longer_than_the_timeout_is_counted_as_busy() {
             "backend": {"config": {"busy_timeout_ms": 20}},
         }),
     );
-    let result = drive(&folder, &job).ok();
+    let result = drive(&folder, &job).spoilt("operations_failed");
     assert_eq!(result["total"]["errors"], json!({"busy": 10}));
     let elapsed = result["elapsed_s"].as_f64().unwrap();
     assert!((0.2..5.0).contains(&elapsed), "ten times 20 ms: {elapsed}");

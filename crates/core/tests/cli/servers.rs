@@ -267,7 +267,7 @@ fn a_server_that_is_killed_leaves_a_gap_in_an_open_loop_and_the_run_goes_on() {
     let backend = on_mariadb(&server);
     let folder = Folder::new();
     let open = json!({
-        "operations": null, "duration_s": 4.0, "interval_ms": 100,
+        "operations": null, "duration_s": 4.0, "interval_ms": 100, "max_share_failed": 0.5,
         "loop": {"kind": "open", "rate_per_s": 200, "min_share_sent": 0.5},
     });
     let job = with(job(&backend), open);
@@ -334,7 +334,8 @@ fn no_acknowledged_row_is_lost_by_a_kill_and_the_audit_finds_those_that_are() {
         "clients": 4, "duration_s": 3.0, "seed": 9, "interval_ms": 100,
     });
     load(&folder, &run);
-    let ran = drive_meanwhile(&folder, &run, || {
+    let unwary = with(run.clone(), json!({"max_share_failed": 0.5}));
+    let ran = drive_meanwhile(&folder, &unwary, || {
         thread::sleep(Duration::from_secs(1));
         server.kill();
         server.start_again();

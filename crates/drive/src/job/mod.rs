@@ -26,6 +26,8 @@ pub struct Job {
     pub clients: u32,
     /// When a request is made.
     pub pace: Pace,
+    /// Of all operations of the measured part; with more that failed, the run has failed.
+    pub max_share_failed: f64,
     /// Pauses between attempts to connect anew.
     pub reconnect: Backoff,
     /// This driver among those that share the workload.
@@ -107,6 +109,7 @@ struct RawJob {
     clients: u32,
     #[serde(rename = "loop")]
     pace: Option<Value>,
+    max_share_failed: Option<f64>,
     #[serde(default)]
     reconnect: RawBackoff,
     #[serde(default = "alone")]
@@ -188,6 +191,9 @@ const fn default_drain_s() -> f64 {
 #[serde(deny_unknown_fields)]
 struct Nothing {}
 
+/// A figure is of what was asked for, but for stray errors.
+const MAX_SHARE_FAILED: f64 = 0.01;
+
 /// Longer than any study; keeps sums of times within their types.
 const LONGEST_S: f64 = 1e8;
 
@@ -204,6 +210,9 @@ impl Job {
         if let Some(duration) = raw.duration_s {
             check_range("duration_s", duration, f64::MIN_POSITIVE, LONGEST_S)?;
         }
+        if let Some(share) = raw.max_share_failed {
+            check_range("max_share_failed", share, 0.0, 1.0)?;
+        }
         check_phase(&raw)?;
         check_drivers(&raw)?;
         let backend = backend::read_backend(raw.backend, raw.clients)?;
@@ -217,6 +226,7 @@ impl Job {
             workload,
             clients: raw.clients,
             pace,
+            max_share_failed: raw.max_share_failed.unwrap_or(MAX_SHARE_FAILED),
             reconnect: read_backoff(&raw.reconnect)?,
             driver: Driver {
                 number: raw.driver.number,
@@ -249,6 +259,7 @@ fn check_phase(raw: &RawJob) -> Result<(), JobError> {
         ("warmup_operations", raw.warmup_operations > 0),
         ("warmup_s", raw.warmup_s > 0.0),
         ("loop", raw.pace.is_some()),
+        ("max_share_failed", raw.max_share_failed.is_some()),
     ];
     match (given.into_iter().find(|(_, given)| *given), raw.phase) {
         (None, _) => Ok(()),
