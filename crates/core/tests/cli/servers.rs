@@ -76,7 +76,9 @@ fn job(backend: &Value) -> Value {
 }
 
 fn load(folder: &Folder, job: &Value) {
-    let load = json!({"phase": "load", "operations": null, "duration_s": null, "loop": null});
+    let load = json!({
+        "phase": "load", "operations": null, "duration_s": null, "loop": null, "max_share_failed": null,
+    });
     drive(folder, &with(job.clone(), load)).ok();
 }
 
