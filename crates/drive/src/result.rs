@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use hdrhistogram::Histogram;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use crate::backend::BackendReport;
 use crate::failure::Failure;
@@ -61,6 +62,10 @@ pub struct DriveResult {
     pub clients: u32,
     /// Whose results these are.
     drivers: u32,
+    /// As in the job.
+    driver: DriverNumber,
+    seed: u64,
+    workload: Value,
     reconnects: u64,
     checks: Vec<Check>,
     ledger: Option<LedgerCount>,
@@ -79,6 +84,15 @@ pub struct DriveResult {
     pub backend: BackendReport,
     /// Of the programs and libraries involved.
     pub versions: BTreeMap<String, String>,
+}
+
+/// A driver among several.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
+pub struct DriverNumber {
+    /// From 0.
+    pub number: u64,
+    /// How many there are.
+    pub of: u64,
 }
 
 impl DriveResult {
@@ -111,6 +125,12 @@ impl DriveResult {
             open: measured.open,
             clients: job.clients,
             drivers: 1,
+            driver: DriverNumber {
+                number: job.driver.number,
+                of: job.driver.of,
+            },
+            seed: job.seed,
+            workload: job.workload_as_asked.clone(),
             reconnects: measured.reconnects,
             checks: measured.findings.checks,
             ledger: measured.findings.ledger,

@@ -22,6 +22,8 @@ pub struct Job {
     pub backend: BackendJob,
     /// What is asked of it.
     pub workload: WorkloadJob,
+    /// The same, word for word.
+    pub workload_as_asked: Value,
     /// Threads, each with a connection of its own.
     pub clients: u32,
     /// When a request is made.
@@ -216,6 +218,7 @@ impl Job {
         check_phase(&raw)?;
         check_drivers(&raw)?;
         let backend = backend::read_backend(raw.backend, raw.clients)?;
+        let workload_as_asked = raw.workload.clone();
         let workload = workload::read_workload(raw.workload, raw.phase, raw.seed)?;
         check_pair(&backend, &workload, raw.phase)?;
         let pace = read_pace(raw.pace)?;
@@ -224,6 +227,7 @@ impl Job {
             phase: raw.phase,
             backend,
             workload,
+            workload_as_asked,
             clients: raw.clients,
             pace,
             max_share_failed: raw.max_share_failed.unwrap_or(MAX_SHARE_FAILED),
