@@ -411,3 +411,46 @@ fn a_job_that_is_missing_or_is_no_json_is_refused_with_status_2() {
     fs::write(folder.path("broken.json"), "{\"format\": 1,\n oops}").unwrap();
     assert!(run(&folder.path("broken.json")).contains("broken.json: line 2 column 2: is not JSON"));
 }
+
+#[test]
+fn the_audit_of_a_ledger_goes_on_whatever_rows_are_called() {
+    let folder = Folder::new();
+    let mut job = with(run_job(&folder), json!({"operations": 100, "clients": 2}));
+    job["workload"] = json!({"kind": "ledger"});
+    drive(
+        &folder,
+        &with(job.clone(), json!({"phase": "load", "operations": null})),
+    )
+    .ok();
+    drive(&folder, &job).ok();
+    let database = rusqlite::Connection::open(folder.path("ycsb.db")).unwrap();
+    let insert = |values: &str| {
+        let sql = format!(
+            "INSERT INTO ledger(run_seed, driver, client, number, payload) \
+             SELECT {values}, payload FROM ledger LIMIT 1"
+        );
+        database.execute(&sql, []).unwrap();
+    };
+    insert("42, 0, 0, -4");
+    insert("42, 0, 9, 0");
+    insert("43, 0, 0, 1");
+    fs::rename(folder.path("out"), folder.path("noted")).unwrap();
+    let check = with(
+        job,
+        json!({
+            "phase": "check", "operations": null, "clients": 1,
+            "workload": {"acknowledged": [folder.text("noted")]},
+        }),
+    );
+    let ledger = drive(&folder, &check).ok()["ledger"].clone();
+    let figures = ["acknowledged", "present", "lost", "phantom", "foreign"].map(|key| &ledger[key]);
+    assert_eq!(
+        figures,
+        [100, 100, 0, 0, 3].map(|count| json!(count)).each_ref()
+    );
+    // Present, of this run's client, and not what was ever written there.
+    insert("42, 0, 0, 4294967290");
+    let ledger = drive(&folder, &check).failure()["ledger"].clone();
+    let figures = ["present", "phantom", "altered"].map(|key| &ledger[key]);
+    assert_eq!(figures, [101, 1, 1].map(|count| json!(count)).each_ref());
+}
