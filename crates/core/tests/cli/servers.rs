@@ -187,6 +187,14 @@ fn tpcc_stays_consistent(backend: &Value) {
     let checks = checked["checks"].as_array().unwrap();
     assert_eq!(checks.len(), 4);
     assert!(checks.iter().all(|check| check["holds"] == json!(true)));
+    // Of the second warehouse nothing would be known.
+    let fewer = with(check.clone(), json!({"workload": {"warehouses": 1}}));
+    let refused = drive(&folder, &fewer).failure();
+    let said = refused["error"]["message"].as_str().unwrap();
+    assert!(
+        said.contains("give as many warehouses as were loaded"),
+        "{said}"
+    );
     // A sale that the district forgot.
     let sql = "UPDATE district SET d_ytd = d_ytd + 1 WHERE d_w_id = 2 AND d_id = 3";
     if backend["kind"] == "sqlite" {
