@@ -148,6 +148,54 @@ fn a_read_modify_write_reads_what_it_writes_over() {
     assert_eq!(result["total"]["errors"], json!({"wrong_value": 400}));
 }
 
+/// The loaded rows in a table without any constraint, changed by that.
+fn unbound(changes: &str) -> Folder {
+    let folder = loaded();
+    rusqlite::Connection::open(folder.path("ycsb.db"))
+        .unwrap()
+        .execute_batch(&format!(
+            "ALTER TABLE usertable RENAME TO bound; \
+             CREATE TABLE usertable AS SELECT * FROM bound; DROP TABLE bound; {changes}"
+        ))
+        .unwrap();
+    folder
+}
+
+#[test]
+fn two_rows_with_one_key_are_no_answer_to_a_read_and_none_to_an_update() {
+    let folder = unbound("INSERT INTO usertable SELECT * FROM usertable");
+    for operation in ["read", "update"] {
+        let mut job = with(run_job(&folder), json!({"operations": 20}));
+        job["workload"]["proportions"] = json!({operation: 1.0});
+        let result = drive(&folder, &job).spoilt("operations_failed");
+        assert_eq!(result["total"]["errors"], json!({"wrong_value": 20}));
+        let said = result["error"]["message"].as_str().unwrap();
+        assert!(said.contains("there are 2 rows with key user"), "{said}");
+    }
+}
+
+#[test]
+fn a_scan_that_shows_keys_out_of_order_or_before_its_start_is_wrong() {
+    // SQLite puts every BLOB behind every text, whatever they hold.
+    let half = "WHERE ycsb_key IN (SELECT ycsb_key FROM usertable ORDER BY ycsb_key LIMIT 250)";
+    // The first half of the keys comes behind the second; or each scan shows all keys from the first on.
+    for blobs in [half, ""] {
+        let folder = unbound(&format!(
+            "UPDATE usertable SET ycsb_key = CAST(ycsb_key AS BLOB) {blobs}"
+        ));
+        let mut job = with(
+            run_job(&folder),
+            json!({"workload": {"max_scan_length": 500, "key_chooser": "uniform"}}),
+        );
+        job["workload"]["proportions"] = json!({"scan": 1.0});
+        let result = drive(&folder, &job).spoilt("operations_failed");
+        let wrong = result["total"]["errors"]["wrong_value"].as_u64().unwrap();
+        assert!(wrong > if blobs.is_empty() { 390 } else { 100 }, "{wrong}");
+        let said = result["error"]["message"].as_str().unwrap();
+        assert!(said.contains("where only those behind user"), "{said}");
+    }
+}
+
 #[test]
 fn keys_that_an_earlier_run_inserted_are_counted_as_duplicates() {
     let folder = loaded();
