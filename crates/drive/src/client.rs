@@ -483,3 +483,71 @@ impl PartClock {
         self.last_ns
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc::channel;
+
+    use dyno_load::Driver;
+
+    use super::*;
+    use crate::job::Arrivals;
+    use crate::record::Recording;
+
+    struct Nothing;
+
+    impl Work for Nothing {
+        fn prepare(&mut self) -> Option<usize> {
+            Some(0)
+        }
+
+        fn perform(&mut self) -> Result<u32, OperationError> {
+            Ok(1)
+        }
+    }
+
+    #[test]
+    fn a_client_that_waits_for_its_turn_does_not_hold_back_the_intervals_before_it() {
+        const INTERVAL_NS: u64 = 10_000_000;
+        let timeline = Timeline::new(1, Recording::new(1, true), INTERVAL_NS, u64::MAX);
+        let (timeline, halt) = (&Mutex::new(timeline), &AtomicBool::new(false));
+        let progress = Progress::default();
+        let client = Client {
+            number: 0,
+            operations: &["nothing"],
+            halt,
+            errors_are_fatal: false,
+            progress: &progress,
+            messages: channel().0,
+            timeline,
+            interval_ns: INTERVAL_NS,
+            backoff: Backoff {
+                first: Duration::ZERO,
+                most: Duration::ZERO,
+            },
+            seed: 1,
+        };
+        // The first is due at once, the second in ten minutes.
+        let schedule = Schedule::new(1.0 / 600.0, Arrivals::Constant, Driver::ALONE, 1, 0);
+        let turn = Turn::Open {
+            schedule: &schedule,
+            until: Until::Either(2, u64::MAX),
+            drain_ns: 0,
+        };
+        let complete = thread::scope(|scope| {
+            scope.spawn(move || client.work_through(&mut Nothing, Instant::now(), turn));
+            let since = Instant::now();
+            let complete = loop {
+                let complete = timeline.lock().unwrap().next_complete();
+                if complete.is_some() || since.elapsed() > Duration::from_secs(5) {
+                    break complete;
+                }
+                thread::sleep(Duration::from_millis(5));
+            };
+            halt.store(true, Ordering::Relaxed);
+            complete
+        });
+        let (number, recording) = complete.unwrap();
+        assert_eq!((number, recording.series[0].latency.len()), (0, 1));
+    }
+}

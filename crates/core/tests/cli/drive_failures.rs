@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::process::{Command, Stdio};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use serde_json::{Value, json};
 
@@ -227,6 +228,30 @@ fn a_lock_held_for_longer_than_the_timeout_is_counted_as_busy() {
     assert_eq!(result["total"]["errors"], json!({"busy": 10}));
     let elapsed = result["elapsed_s"].as_f64().unwrap();
     assert!((0.2..5.0).contains(&elapsed), "ten times 20 ms: {elapsed}");
+    let took_us = result["total"]["failed_us"]["min"].as_f64().unwrap();
+    assert!((19_000.0..5e6).contains(&took_us), "{took_us}");
+}
+
+#[test]
+fn a_driver_that_is_not_ready_when_the_others_begin_has_failed() {
+    let folder = loaded();
+    let job = with(run_job(&folder), json!({"start_at_ns": 1_000_000_000}));
+    let result = assert_fails(&folder, &job, "late_start", "after start_at_ns");
+    assert_eq!(result["total"]["count"], json!(0));
+    // In time for the warm-up, whose one operation outlasts the second that the others wait.
+    let database = rusqlite::Connection::open(folder.path("ycsb.db")).unwrap();
+    database.execute_batch("BEGIN IMMEDIATE").unwrap();
+    let start = SystemTime::now() + Duration::from_secs(1);
+    let start_ns = start.duration_since(UNIX_EPOCH).unwrap().as_nanos();
+    let job = with(
+        run_job(&folder),
+        json!({
+            "start_at_ns": u64::try_from(start_ns).unwrap(), "warmup_s": 0.1,
+            "workload": {"proportions": {"read": null, "update": 1.0}},
+            "backend": {"config": {"busy_timeout_ms": 1500}},
+        }),
+    );
+    assert_fails(&folder, &job, "late_start", "ready to measure");
 }
 
 #[test]
