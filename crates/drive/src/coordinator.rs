@@ -87,10 +87,7 @@ fn drive_on_any<B: YcsbBackend>(job: &Job, options: &Options) -> io::Result<Driv
         }
         (WorkloadJob::Ycsb(ycsb), _) => carry_out::<B, _>(job, options, &YcsbRun::new(job, ycsb)),
         // The door lets no other workload in to a backend that takes no SQL.
-        (_, phase) => {
-            let idle = phase != Phase::Run;
-            carry_out::<B, _>(job, options, &NullRun { idle })
-        }
+        _ => carry_out::<B, _>(job, options, &NullRun::new(job)),
     }
 }
 
