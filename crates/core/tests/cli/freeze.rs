@@ -260,20 +260,33 @@ fn an_open_loop_tells_the_truth_about_a_server_that_stood_still_and_a_closed_one
         let result = drive(&folder, &with(job(&stub), open())).ok();
         assert_eq!(result["open"]["unsent"], json!(0));
         agree(&result, truth_ms)?;
-        let stub = Stub::start(Duration::from_secs(1));
-        let closed = with(job(&stub), json!({"duration_s": 5.0}));
-        let blind = drive(&folder, &closed).ok();
-        assert_eq!(blind["loop"], json!("closed"));
-        // On a machine of one's own it is below 0.3 ms; here others may share it.
-        let median = ms(&result, "p50");
-        // From the actual start neither shows the stall where only a few requests met it.
+        // From the actual start the stall is not to be seen where only a few requests met it.
         let service_ms = result["total"]["service_us"]["p99"].as_f64().unwrap() / 1000.0;
-        let blind_ms = ms(&blind, "p99");
-        assert!(ms(&blind, "max") > 1900.0);
-        if median < 20.0 && service_ms < 500.0 && blind_ms < 500.0 {
+        // Four fifths of the requests do not know of the stall: their median is that of a run without one.
+        let untroubled = Stub::start(Duration::from_secs(3600));
+        let short = with(with(job(&untroubled), open()), json!({"duration_s": 4.0}));
+        let undisturbed = drive(&folder, &short).ok();
+        let (median, without) = (ms(&result, "p50"), ms(&undisturbed, "p50"));
+        if (median - without).abs() < 0.3 && service_ms < 100.0 {
             Ok(())
         } else {
-            Err(format!("{median} {service_ms} {blind_ms}"))
+            Err(format!("{median} and {without} ms; {service_ms} ms"))
+        }
+    });
+}
+
+#[test]
+fn a_closed_loop_is_blind_to_a_server_that_stood_still() {
+    in_one_of_three(|| {
+        let folder = Folder::new();
+        let stub = Stub::start(Duration::from_secs(1));
+        let blind = drive(&folder, &with(job(&stub), json!({"duration_s": 5.0}))).ok();
+        assert_eq!(blind["loop"], json!("closed"));
+        assert!(ms(&blind, "max") > 1900.0);
+        if ms(&blind, "p99") < 100.0 {
+            Ok(())
+        } else {
+            Err(format!("p99: {} ms", ms(&blind, "p99")))
         }
     });
 }

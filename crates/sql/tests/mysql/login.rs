@@ -142,7 +142,7 @@ fn a_peer_that_trickles_is_no_connection_by_the_end_of_the_limit() {
         let (mut stream, _) = listener.accept().unwrap();
         // A greeting of 4096 bytes.
         stream.write_all(&[0, 16, 0, 0, 10]).unwrap();
-        while stream.write_all(&[b'8']).is_ok() {
+        while stream.write_all(b"8").is_ok() {
             std::thread::sleep(Duration::from_millis(50));
         }
     });
