@@ -86,6 +86,16 @@ impl ErrorCounts {
         self.0.iter().sum()
     }
 
+    /// The kind that appeared most often.
+    #[must_use]
+    pub fn commonest(&self) -> Option<ErrorKind> {
+        let of = |kind: ErrorKind| self.0[kind as usize];
+        ErrorKind::ALL
+            .into_iter()
+            .filter(|&kind| of(kind) > 0)
+            .max_by_key(|&kind| of(kind))
+    }
+
     /// By name, those that appeared.
     #[must_use]
     pub fn by_name(&self) -> BTreeMap<&'static str, u64> {
@@ -111,7 +121,9 @@ mod tests {
         let mut more = ErrorCounts::default();
         more.count(ErrorKind::MissingKey);
         assert_eq!(more.by_name(), BTreeMap::from([("missing_key", 1)]));
+        assert_eq!(ErrorCounts::default().commonest(), None);
         counts.add(&more);
+        assert_eq!(counts.commonest(), Some(ErrorKind::MissingKey));
         assert_eq!(counts.by_name()["missing_key"], 2);
         assert_eq!(counts.total(), ErrorKind::ALL.len() as u64 + 1);
     }

@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use hdrhistogram::Histogram;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use crate::backend::BackendReport;
 use crate::failure::Failure;
@@ -61,6 +62,10 @@ pub struct DriveResult {
     pub clients: u32,
     /// Whose results these are.
     drivers: u32,
+    /// As in the job.
+    driver: DriverNumber,
+    seed: u64,
+    workload: Value,
     reconnects: u64,
     checks: Vec<Check>,
     ledger: Option<LedgerCount>,
@@ -79,6 +84,15 @@ pub struct DriveResult {
     pub backend: BackendReport,
     /// Of the programs and libraries involved.
     pub versions: BTreeMap<String, String>,
+}
+
+/// A driver among several.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
+pub struct DriverNumber {
+    /// From 0.
+    pub number: u64,
+    /// How many there are.
+    pub of: u64,
 }
 
 impl DriveResult {
@@ -111,6 +125,12 @@ impl DriveResult {
             open: measured.open,
             clients: job.clients,
             drivers: 1,
+            driver: DriverNumber {
+                number: job.driver.number,
+                of: job.driver.of,
+            },
+            seed: job.seed,
+            workload: job.workload_as_asked.clone(),
             reconnects: measured.reconnects,
             checks: measured.findings.checks,
             ledger: measured.findings.ledger,
@@ -226,7 +246,7 @@ pub struct Figures {
     pub latency_us: Option<Latency>,
     /// In an open loop: their times from the actual start.
     pub service_us: Option<Latency>,
-    /// How long those took that did not, from the actual start.
+    /// How long those took that did not, in an open loop from the intended start.
     pub failed_us: Option<Latency>,
 }
 
@@ -298,7 +318,7 @@ pub struct FailedLine<'a> {
     pub operation: &'a str,
     /// As what it is counted.
     pub kind: &'a str,
-    /// How long it took, in microseconds.
+    /// How long it took, in microseconds; in an open loop from its intended start.
     pub took_us: f64,
     /// What the store said.
     pub message: &'a str,

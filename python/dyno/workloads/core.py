@@ -26,6 +26,8 @@ def job(
     endpoint: Endpoint, workload: dict[str, Any], *, phase: str, clients: int, seed: int, **rest: Any
 ) -> dict[str, Any]:
     """A job as `schema/job.schema.json` has it; keys of `rest` that are None are left out."""
+    # How many may fail is judged here, by the study's own bound over warm-up and measured part.
+    judged = {"max_share_failed": 1.0} if phase == "run" else {}
     return {
         "format": JOB_FORMAT,
         "phase": phase,
@@ -33,6 +35,7 @@ def job(
         "workload": workload,
         "clients": clients,
         "seed": seed,
+        **judged,
         **{key: value for key, value in rest.items() if value is not None},
     }
 
@@ -130,6 +133,8 @@ def _refuse_failed(result: dict[str, Any]) -> None:
         error = result["error"] or {"kind": "unknown", "message": "the driver gave no reason"}
         if error["kind"] == "rate_not_reached":
             raise InvalidRun(f"the rate was not reached: {error['message']}")
+        if error["kind"] == "operations_failed":
+            raise InvalidRun(error["message"])
         raise RunError(f"{error['kind']}: {error['message']}")
 
 

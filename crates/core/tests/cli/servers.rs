@@ -76,7 +76,9 @@ fn job(backend: &Value) -> Value {
 }
 
 fn load(folder: &Folder, job: &Value) {
-    let load = json!({"phase": "load", "operations": null, "duration_s": null, "loop": null});
+    let load = json!({
+        "phase": "load", "operations": null, "duration_s": null, "loop": null, "max_share_failed": null,
+    });
     drive(folder, &with(job.clone(), load)).ok();
 }
 
@@ -185,6 +187,14 @@ fn tpcc_stays_consistent(backend: &Value) {
     let checks = checked["checks"].as_array().unwrap();
     assert_eq!(checks.len(), 4);
     assert!(checks.iter().all(|check| check["holds"] == json!(true)));
+    // Of the second warehouse nothing would be known.
+    let fewer = with(check.clone(), json!({"workload": {"warehouses": 1}}));
+    let refused = drive(&folder, &fewer).failure();
+    let said = refused["error"]["message"].as_str().unwrap();
+    assert!(
+        said.contains("give as many warehouses as were loaded"),
+        "{said}"
+    );
     // A sale that the district forgot.
     let sql = "UPDATE district SET d_ytd = d_ytd + 1 WHERE d_w_id = 2 AND d_id = 3";
     if backend["kind"] == "sqlite" {
@@ -267,7 +277,7 @@ fn a_server_that_is_killed_leaves_a_gap_in_an_open_loop_and_the_run_goes_on() {
     let backend = on_mariadb(&server);
     let folder = Folder::new();
     let open = json!({
-        "operations": null, "duration_s": 4.0, "interval_ms": 100,
+        "operations": null, "duration_s": 4.0, "interval_ms": 100, "max_share_failed": 0.5,
         "loop": {"kind": "open", "rate_per_s": 200, "min_share_sent": 0.5},
     });
     let job = with(job(&backend), open);
@@ -311,7 +321,7 @@ fn a_rate_that_cannot_be_reached_fails_the_run() {
     let folder = Folder::new();
     let job = with(
         job(&json!({"kind": "null"})),
-        json!({"operations": null, "duration_s": 0.2, "loop": {"kind": "open", "rate_per_s": 1e9}}),
+        json!({"operations": null, "duration_s": 0.2, "loop": {"kind": "open", "rate_per_s": 1e9, "drain_s": 0}}),
     );
     let ran = drive(&folder, &job);
     let result = ran.result();
@@ -334,7 +344,8 @@ fn no_acknowledged_row_is_lost_by_a_kill_and_the_audit_finds_those_that_are() {
         "clients": 4, "duration_s": 3.0, "seed": 9, "interval_ms": 100,
     });
     load(&folder, &run);
-    let ran = drive_meanwhile(&folder, &run, || {
+    let unwary = with(run.clone(), json!({"max_share_failed": 0.5}));
+    let ran = drive_meanwhile(&folder, &unwary, || {
         thread::sleep(Duration::from_secs(1));
         server.kill();
         server.start_again();
