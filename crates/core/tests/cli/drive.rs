@@ -695,3 +695,15 @@ fn a_result_of_an_earlier_run_does_not_outlive_the_start_of_the_next() {
         ]
     );
 }
+
+/// `dyno run` gives each run a seed of its own, on one data set.
+#[test]
+fn values_that_were_loaded_with_another_seed_pass_the_check_of_values() {
+    let folder = Folder::new();
+    let checked = json!({"workload": {"data_integrity": true}});
+    drive(&folder, &with(load_job(&folder), checked.clone())).ok();
+    let mix = json!({"seed": 4711, "workload": {"proportions": {"read": 0.5, "update": 0.5}}});
+    let result = drive(&folder, &with(with(run_job(&folder), checked), mix)).ok();
+    assert_eq!(result["total"]["errors"], json!({}));
+    assert!(result["operations"]["read"]["count"].as_u64() > Some(100));
+}

@@ -4,7 +4,7 @@ use dyno_load::{KEY_LENGTH, KeyText, is_certified};
 use dyno_sql::{Connection, Dialect, Row, Value};
 use smallvec::SmallVec;
 
-use super::{Answer, Fields, Rows, Shape, YcsbBackend};
+use super::{Answer, DATA_SET, Fields, Rows, Shape, YcsbBackend};
 use crate::backend::{SqlBackend, Status};
 use crate::failure::{ErrorKind, Failure, OperationError};
 use crate::job::YcsbJob;
@@ -250,7 +250,7 @@ impl Expected<'_> {
                 return Err(wrong_length(key, field, value.len(), table.field_length));
             }
             if self.shape.job.data_integrity
-                && !is_certified(value, self.shape.seed, key.as_bytes(), field)
+                && !is_certified(value, DATA_SET, key.as_bytes(), field)
             {
                 return Err(OperationError::new(
                     ErrorKind::WrongValue,
