@@ -269,7 +269,8 @@ def figures(count: int, errors: dict[str, int] | None = None) -> dict[str, Any]:
 def result(**changes: Any) -> dict[str, str]:
     whole = {
         "format": 1, "outcome": "ok", "ended_by": "operations", "error": None, "phase": "run", "loop": "closed",
-        "open": None, "clients": 1, "drivers": 1, "reconnects": 0, "checks": [], "ledger": None, "started_ns": 1,
+        "open": None, "clients": 1, "drivers": 1, "driver": {"number": 0, "of": 1}, "seed": 1,
+        "workload": {"kind": "null"}, "reconnects": 0, "checks": [], "ledger": None, "started_ns": 1,
         "measured_from_ns": 1, "ended_ns": 2, "elapsed_s": 1.0,
         "warmup": {"operations": 0, "errors": {}, "elapsed_s": 0.0}, "operations": {"read": figures(90)},
         "total": figures(90), "cpu": {"user_s": 0.1, "system_s": 0.1}, "versions": {},
@@ -304,6 +305,15 @@ OPEN = {"rate_per_s": 50.0, "arrivals": "constant", "due": 100, "unsent": 10, "s
             "the rate was not reached: 90 of 100",
         ),
         (
+            result(
+                outcome="failed",
+                error={"kind": "operations_failed", "message": "10 of 10 operations failed (none succeeded)"},
+            ),
+            1,
+            InvalidRun,
+            "^10 of 10 operations failed",
+        ),
+        (
             result(operations={"read": FAILED}, total=FAILED),
             0,
             InvalidRun,
@@ -324,6 +334,15 @@ def test_errors_up_to_the_bound_are_counted_by_kind(tmp_path: Path) -> None:
     runner = Saying(tmp_path / "drive", result(operations={"read": FAILED}, total=FAILED))
     job = core_driver.job(Endpoint("null"), {"kind": "null"}, phase="run", clients=1, seed=1, operations=100)
     assert core_driver.drive(runner, job, max_errors=0.1).errors == {"read": {"busy": 10}}
+
+
+def test_how_many_may_fail_is_the_studys_to_say_and_not_the_drivers() -> None:
+    of = {
+        phase: core_driver.job(Endpoint("null"), {"kind": "null"}, phase=phase, clients=1, seed=1)
+        for phase in ("load", "run", "check")
+    }
+    assert of["run"]["max_share_failed"] == 1.0
+    assert "max_share_failed" not in {**of["load"], **of["check"]}
 
 
 # ---- open loops, several drivers, checks
@@ -409,7 +428,7 @@ CHECKED = [
     {"name": "condition 2", "holds": False, "detail": "district 3 of warehouse 1: 3001 and 3002"},
 ]
 LEDGER = {
-    "acknowledged": 100, "present": 99, "lost": 2, "phantom": 1, "duplicated": 0, "altered": 0,
+    "acknowledged": 100, "present": 99, "lost": 2, "phantom": 1, "foreign": 0, "duplicated": 0, "altered": 0,
     "examples": {"lost": ["0/1/17", "0/2/5"]},
 }  # fmt: skip
 
