@@ -709,18 +709,19 @@ impl<'a> Collector<'a> {
         let open = OpenLoop::new(
             rate_per_s,
             arrivals,
-            (taken + left, left),
+            (taken + left, schedule.late(), left),
             self.run.timeline().total.lag.as_ref(),
         );
-        let not_reached = (open.share_sent < min_share_sent).then(|| {
+        let in_time = open.share_in_time();
+        let not_reached = (in_time < min_share_sent).then(|| {
             Failure::new(
                 "rate_not_reached",
                 format!(
-                    "{left} of {} requests that were due were never sent ({:.2} % sent, at least \
-                     {:.2} % asked for): the store or the driver cannot keep up with {rate_per_s} \
-                     requests per second",
+                    "{} of {} requests that were due were not sent in time ({:.2} % sent, at least {:.2} % \
+                     asked for): the store or the driver cannot keep up with {rate_per_s} requests per second",
+                    left + schedule.late(),
                     taken + left,
-                    open.share_sent * 100.0,
+                    in_time * 100.0,
                     min_share_sent * 100.0
                 ),
             )

@@ -371,7 +371,7 @@ impl Merged {
         json!(OpenLoop::new(
             rate_per_s,
             arrivals,
-            (count("due"), count("unsent")),
+            (count("due"), count("sent_late"), count("unsent")),
             self.total.lag.as_ref(),
         ))
     }

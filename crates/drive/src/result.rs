@@ -183,6 +183,8 @@ pub struct OpenLoop {
     rate_per_s: f64,
     arrivals: Arrivals,
     due: u64,
+    /// Those that were sent after the measured part was over.
+    sent_late: u64,
     unsent: u64,
     /// Of the requests that were due.
     pub share_sent: f64,
@@ -190,26 +192,41 @@ pub struct OpenLoop {
 }
 
 impl OpenLoop {
-    /// Of `due` requests `unsent` were never sent; the others were sent with a lag.
+    /// Of `due` requests `unsent` were never sent and `sent_late` after the part; all that were sent have a lag.
     #[must_use]
     pub fn new(
         rate_per_s: f64,
         arrivals: Arrivals,
-        (due, unsent): (u64, u64),
+        (due, sent_late, unsent): (u64, u64, u64),
         lag: Option<&Histogram<u64>>,
     ) -> Self {
         Self {
             rate_per_s,
             arrivals,
             due,
+            sent_late,
             unsent,
-            share_sent: if due == 0 {
-                1.0
-            } else {
-                (due - unsent) as f64 / due as f64
-            },
+            share_sent: share(due - unsent, due),
             lag_us: lag.and_then(Latency::of),
         }
+    }
+
+    /// Of the requests that were due, those that were sent before the measured part was over: a store that is too
+    /// slow for the rate sends the others later, as long as it is waited for.
+    #[must_use]
+    pub fn share_in_time(&self) -> f64 {
+        share(
+            self.due.saturating_sub(self.unsent + self.sent_late),
+            self.due,
+        )
+    }
+}
+
+fn share(part: u64, whole: u64) -> f64 {
+    if whole == 0 {
+        1.0
+    } else {
+        part as f64 / whole as f64
     }
 }
 

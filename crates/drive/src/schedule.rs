@@ -13,6 +13,8 @@ use crate::job::Arrivals;
 pub struct Schedule {
     law: Law,
     taken: AtomicU64,
+    /// Those of them that were taken when the part's time was over.
+    late: AtomicU64,
 }
 
 #[derive(Debug)]
@@ -64,6 +66,7 @@ impl Schedule {
                 }
             },
             taken: AtomicU64::new(0),
+            late: AtomicU64::new(0),
         }
     }
 
@@ -72,7 +75,15 @@ impl Schedule {
     #[inline]
     pub fn take(&self, until: Until, drain_ns: u64, now_ns: u64) -> Result<u64, Cause> {
         // Of what is due within the part nothing is left out because a store stood still over its end.
-        let now_ns = now_ns.saturating_sub(drain_ns);
+        let taken = self.take_until(until, now_ns.saturating_sub(drain_ns));
+        if taken.is_ok() && now_ns >= until.window_ns() {
+            self.late.fetch_add(1, Ordering::Relaxed);
+        }
+        taken
+    }
+
+    #[inline]
+    fn take_until(&self, until: Until, now_ns: u64) -> Result<u64, Cause> {
         match &self.law {
             Law::Constant(constant) => {
                 let number = self.taken.fetch_add(1, Ordering::Relaxed);
@@ -102,6 +113,11 @@ impl Schedule {
                 }
             }
         }
+    }
+
+    /// How many were taken after the part's time was over.
+    pub fn late(&self) -> u64 {
+        self.late.load(Ordering::Relaxed)
     }
 
     /// How many were taken, and how many more were due within the part. For when all clients have ended.

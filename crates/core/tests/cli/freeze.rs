@@ -298,9 +298,15 @@ fn a_stall_over_the_end_of_a_run_is_in_its_quantiles_and_in_its_rate() {
     in_one_of_three(|| {
         let folder = Folder::new();
         let stub = Stub::start(Duration::from_secs_f64(RUN_S - STALL_S / 2.0));
-        let result = drive(&folder, &with(job(&stub), open())).ok();
+        // A tenth is sent only when the part is over: that the rate was not reached is another matter.
+        let lenient = with(open(), json!({"loop": {"min_share_sent": 0.8}}));
+        let result = drive(&folder, &with(job(&stub), lenient)).ok();
         assert_eq!(result["open"]["due"], json!(20_000));
         assert_eq!(result["open"]["unsent"], json!(0));
+        let late = result["open"]["sent_late"].as_u64().unwrap();
+        if !(1950..=2000).contains(&late) {
+            return Err(format!("{late} sent late"));
+        }
         assert_eq!(result["total"]["count"], json!(20_000));
         // What was due in the stall's first half, a tenth of all, waits from 2 s down to 1 s.
         let waiting = STALL_S / 2.0 / RUN_S;

@@ -5,7 +5,7 @@ mod workload;
 
 use std::time::Duration;
 
-use dyno_job::{JobError, check_range, parse, read, split_kind};
+use dyno_job::{JobError, check_above_0, check_range, parse, read, split_kind};
 use dyno_load::Driver;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -210,7 +210,7 @@ impl Job {
             check_range("operations", operations, 1, u64::MAX)?;
         }
         if let Some(duration) = raw.duration_s {
-            check_range("duration_s", duration, f64::MIN_POSITIVE, LONGEST_S)?;
+            check_above_0("duration_s", duration, LONGEST_S)?;
         }
         if let Some(share) = raw.max_share_failed {
             check_range("max_share_failed", share, 0.0, 1.0)?;
@@ -325,7 +325,7 @@ fn read_pace(part: Option<Value>) -> Result<Pace, JobError> {
         });
     }
     let raw: RawOpen = read(rest, "loop")?;
-    check_range("loop.rate_per_s", raw.rate_per_s, f64::MIN_POSITIVE, 1e9)?;
+    check_above_0("loop.rate_per_s", raw.rate_per_s, 1e9)?;
     check_range("loop.min_share_sent", raw.min_share_sent, 0.0, 1.0)?;
     check_range("loop.drain_s", raw.drain_s, 0.0, 3600.0)?;
     Ok(Pace::Open {
