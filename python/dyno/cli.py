@@ -27,7 +27,7 @@ from dyno.model.base import RunError, UserError
 from dyno.model.findings import Findings
 from dyno.model.run import Outcome, RunRecord
 from dyno.model.study import Study
-from dyno.model.units import format_duration
+from dyno.model.units import format_duration, format_percent
 from dyno.progress import listener
 from dyno.report import to_csv, to_json
 from dyno.report import write as write_report
@@ -141,7 +141,8 @@ def plan(file: Path, scale: str, overrides: tuple[str, ...], form: str) -> int:
     console.print(f"order of block 1 ({study.order}, seed {study.seed}): {', '.join(map(str, block_order(study, 0)))}")
     wanted = "the ratio of each comparison" if rule.precision_of == "ratio" else "each cell's mean"
     console.print(
-        f"until {wanted} of {rule.of} is within {rule.precision:.3g} at {rule.confidence:.3g} confidence"
+        f"until {wanted} of {rule.of} is within {format_percent(rule.precision)} "
+        f"at {format_percent(rule.confidence)} confidence"
         + (f", or {format_duration(rule.budget)} have passed" if rule.budget else "")
     )
     time = forecast(study, seconds)

@@ -78,6 +78,11 @@ def parse_share(value: object) -> float:
     return _parse(value, {"%": 0.01}, "a share", "5%")
 
 
+def format_percent(share: float) -> str:
+    """A share that was asked for, in per cent: as it was written, and never with an exponent."""
+    return f"{Decimal(f'{share * 100:.6g}'):,f}%"
+
+
 def format_size(size: float) -> str:
     """Bytes in the largest binary unit that leaves at least 1, three significant digits."""
     amount = float(size)

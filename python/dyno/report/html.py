@@ -22,7 +22,7 @@ from dyno.model import responses
 from dyno.model.findings import CellSummary, Comparison, Findings, format_quantity, format_share
 from dyno.model.run import RunRecord
 from dyno.model.study import Study
-from dyno.model.units import format_size
+from dyno.model.units import format_percent, format_size
 from dyno.report import figures
 from dyno.report.figures import Figure, Palette
 from dyno.report.figures.style import capital, label
@@ -153,6 +153,7 @@ def _environment() -> Environment:
         quantity=lambda value: "–" if value is None else format_quantity(value),
         share=lambda value: "–" if value is None else format_share(value),
         interval=lambda ci: f"{format_quantity(ci[0])} to {format_quantity(ci[1])}" if ci else "–",
+        percent=format_percent,
         label=label,
         unbroken=_unbroken,
     )

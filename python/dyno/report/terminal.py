@@ -21,6 +21,7 @@ from dyno.model.findings import (
     format_ratio,
     format_share,
 )
+from dyno.model.units import format_percent
 
 NARROW = 100  # columns; a narrower terminal gets the narrower table
 WIDTH_OF_FILES = 1000
@@ -132,8 +133,8 @@ def _share(value: float | None) -> str:
 
 
 def _head(findings: Findings) -> Group:
-    asked = f"{findings.precision * 100:.3g}% of the {findings.precision_of} of {findings.response}"
-    confidence = f"{findings.confidence * 100:.4g}% confidence"
+    asked = f"{format_percent(findings.precision)} of the {findings.precision_of} of {findings.response}"
+    confidence = f"{format_percent(findings.confidence)} confidence"
     facts = f"{findings.runs:,} runs; {findings.ended}; precision asked for: {asked}, at {confidence}"
     return Group(
         Text(_plain(findings.answer), style="bold green"),
