@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import subprocess
 from collections.abc import Callable
@@ -115,6 +116,38 @@ def test_the_tools_of_others_are_carried_out(
     for run in made:
         assert run["responses"][response] > 0
         assert run["notes"]
+
+
+@pytest.mark.parametrize("system", ["mariadb", "postgresql"])
+def test_a_ledger_whose_server_is_killed_is_audited_on_a_server_that_is_started_again(
+    system: str, tmp_path: Path, home: dict[str, str], study: Study
+) -> None:
+    text = tool_study("kind: ledger, duration: 2 s, threads: 2", system).replace(
+        "max: 2,", "max: 2, retries: 0, budget: 1 s,"
+    )
+    words = [DYNO, "run", str(study(text))]
+    with subprocess.Popen(words, cwd=tmp_path, env=home, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as dyno:
+        said = "results/tool/*/.dyno-*-staging/run/drive-2/run/acknowledged-*"
+        until(lambda: any(path.stat().st_size > 100 for path in tmp_path.glob(said)), 120)
+        data = [b"-D", b"--datadir"]
+        for pid in servers(tmp_path):
+            if any(word.startswith(tuple(data)) for word in Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")):
+                os.kill(pid, signal.SIGKILL)
+        dyno.wait(200)
+    (folder,) = (tmp_path / "results" / "tool").iterdir()
+    run = json.loads((folder / "runs" / "0001" / "run.json").read_text())
+    assert run["outcome"] in ("failed", "invalid")
+    assert " operations failed (write connect" in run["cause"]
+    assert "was killed by SIGKILL" in run["cause"]
+    assert run["cause"].endswith("started again and checked: nothing that was acknowledged is missing")
+    assert run["status"]["ledger.acknowledged"] > 0
+    assert run["status"]["ledger.lost"] == 0
+    kept = folder / "runs" / "0001" / "logs"
+    assert (
+        sum(path.read_bytes().count(b"\n") for path in kept.glob("acknowledged-*"))
+        == (run["status"]["ledger.acknowledged"])
+    )
+    assert (kept / "errors.jsonl").stat().st_size > 0
 
 
 def test_a_setting_that_is_not_effective_makes_the_run_invalid(dyno: Dyno, study: Study, tmp_path: Path) -> None:

@@ -108,10 +108,11 @@ class LocalHost:
         account: Account | None = None,
         told: Sequence[str] = (),
         folder: Path | None = None,
+        telling: str = "",
     ) -> str:
         """The standard output of a command that must end with status 0 within `limit` seconds. Raises RunError.
 
-        `told` are the lines of its standard input, which then ends.
+        `told` are the lines of its standard input, which then ends; a line with the pattern `telling` is why it failed.
         """
         output = log.with_name(f"{log.name}.stdout")
         earlier = output.stat().st_size if output.exists() else 0  # of another command with the same log
@@ -126,7 +127,8 @@ class LocalHost:
             raise RunError(f"`{' '.join(argv)}` did not end within {limit:g} s")
         process.stop()
         if status != 0:
-            raise RunError(f"`{' '.join(argv)}` ended with status {status}: {process.complaint() or 'it said nothing'}")
+            why = process.complaint(telling=telling) or "it said nothing"
+            raise RunError(f"`{' '.join(argv)}` ended with status {status}: {why}")
         return output.read_bytes()[earlier:].decode(errors="replace")
 
     def temporary_folder(self, path: Path) -> Path:

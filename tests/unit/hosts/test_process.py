@@ -183,6 +183,13 @@ def test_the_complaint_is_the_last_line_of_standard_error(start: Start) -> None:
     assert process.complaint() == "no such table: usertable"
 
 
+def test_a_line_that_tells_outweighs_the_last_ones(start: Start) -> None:
+    process = start("sh", "-c", "printf '[Note] up\\n1 [ERROR] unknown variable\\n2 [ERROR] Aborting\\n' >&2; exit 1")
+    process.wait(LIMIT_S)
+    assert process.complaint(telling=r"\[ERROR\]") == "[ERROR] unknown variable"
+    assert process.complaint(telling="FATAL") == "2 [ERROR] Aborting"
+
+
 def test_a_process_without_complaint_has_an_empty_one(start: Start) -> None:
     process = start("true")
     process.wait(LIMIT_S)
