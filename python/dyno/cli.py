@@ -178,6 +178,8 @@ def run(file: Path, scale: str, overrides: tuple[str, ...], results: Path, work:
 def _run(rooms: Rooms, study: Study, file: Path, core: str, root: Path, work: Path | None, resume: bool) -> int:
     with Interrupt() as interrupt, _journal() as journal:
         host = LocalHost(journal)
+        if resume:
+            _refuse_nothing_to_resume(root, study)
         for folder in (root, work or root):
             _make_folder(folder)
             refuse_full_disk(study, host, folder)
@@ -198,6 +200,11 @@ def _run(rooms: Rooms, study: Study, file: Path, core: str, root: Path, work: Pa
             workspace = (work or results.folder).absolute() / f".dyno-{journal.token}"
             lab = Lab(results, host, rooms, core=core, workspace=workspace, interrupt=interrupt, listener=shown)
             ending = lab.run()
+        except UserError:
+            # A study that could not begin leaves nothing that `--resume` would take for one that did.
+            if not resume and not Results(results.folder).runs:
+                results.discard()
+            raise
         finally:
             shown.close()
             results.unlock()
@@ -221,12 +228,13 @@ def _make_folder(folder: Path) -> None:
         raise UserError(f"cannot make the folder {folder}: {error.strerror or error}") from error
 
 
-def _resumed(root: Path, study: Study, environment: dict[str, Any]) -> Results:
-
-    there = list_results(root, study.study)
-    if not there:
+def _refuse_nothing_to_resume(root: Path, study: Study) -> None:
+    if not list_results(root, study.study):
         raise UserError(f"nothing to resume: {root / study.study} has no results; run without --resume")
-    latest = there[-1]
+
+
+def _resumed(root: Path, study: Study, environment: dict[str, Any]) -> Results:
+    latest = list_results(root, study.study)[-1]
     if latest.study != study:
         raise UserError(
             f"cannot resume {latest.folder}: it was begun with another study file, scale or --set; run without --resume"

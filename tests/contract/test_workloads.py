@@ -219,6 +219,9 @@ def test_a_duration_ends_the_measured_part(place: Place, runners: Runners) -> No
         ({"exponential_keys": "10%", "key_chooser": "hotspot"}, "exponential_keys is of key_chooser exponential alone"),
         ({"key_chooser": "ycsb-zipfian", "theta": 0.5}, "theta of ycsb-zipfian is 0.99"),
         ({"drivers": 3, "threads": 2}, "3 drivers share 2 threads"),
+        ({"drivers": 3, "threads": 1}, "3 drivers share 1 thread,"),
+        ({"theta": 0.5, "key_chooser": "uniform"}, "theta is of key_chooser zipfian.* keys are chosen by uniform"),
+        ({"max_scan_length": 7}, "max_scan_length is of scans"),
         ({"drivers": 3, "threads": 4, "operations": 2}, "3 drivers share 2 operations"),
     ],
 )

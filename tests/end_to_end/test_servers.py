@@ -220,3 +220,27 @@ def test_the_doctor_names_servers_and_tools(dyno: Dyno) -> None:
     said = dyno("doctor").stdout
     for name in ("MariaDB", "PostgreSQL", "sysbench", "Go", "go-ycsb", "YCSB"):
         assert f" {name}: " in said
+
+
+def test_a_study_that_cannot_be_provided_leaves_no_folder_for_resume_to_take(
+    tmp_path: Path, home: dict[str, str], study: Study
+) -> None:
+    words = [DYNO, "run", str(study(tool_study("kind: go-ycsb, mix: a, operations: 10")))]
+    nowhere = {**home, "XDG_CACHE_HOME": "/nowhere"}
+    answer = subprocess.run(words, cwd=tmp_path, env=nowhere, capture_output=True, text=True, timeout=100, check=False)
+    assert (answer.returncode, "cannot be provided" in answer.stderr) == (2, True)
+    assert list((tmp_path / "results").iterdir()) == []
+
+
+def test_resuming_where_nothing_is_makes_no_folder(tmp_path: Path, dyno: Dyno, study: Study) -> None:
+    answer = dyno("run", study(), "--resume", "--results", "new")
+    assert (answer.returncode, "nothing to resume" in answer.stderr) == (2, True)
+    assert not (tmp_path / "new").exists()
+
+
+def test_the_protocol_of_a_system_leads_to_its_kind(dyno: Dyno, study: Study) -> None:
+    answer = dyno("check", study(tool_study("kind: ycsb, mix: a, operations: 9").replace("mariadb", "mysql")))
+    assert answer.returncode == 2
+    assert "study.yaml:4: system.kind: unknown kind 'mysql'; the one that speaks its protocol is 'mariadb'" in (
+        answer.stderr
+    )

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dyno.analysis import sentences
 from dyno.model import responses
 from dyno.model.findings import CellSummary, Comparison, Pace, format_estimate
+from dyno.model.units import counted
 
 _OURS = ("no difference", "the rate of ")  # what a clause begins with, else a level, whose spelling means something
 MOST_PAIRS = 3  # more clauses than this are not an answer any more but a table
@@ -36,7 +37,7 @@ def _from_comparisons(comparisons: Sequence[Comparison]) -> str:
     clauses = [sentences.of_pair(found) for found in by_level.values()]
     text = "; ".join(clauses[:MOST_PAIRS])
     more = len(clauses) - MOST_PAIRS
-    rest = f" {sentences.counted(more, 'further level')} stand in the comparisons." if more > 0 else ""
+    rest = f" {counted(more, 'further level')} stand in the comparisons." if more > 0 else ""
     return f"{sentences.capital(text) if text.startswith(_OURS) else text}.{rest}"
 
 
@@ -54,14 +55,14 @@ def _from_cells(cells: Sequence[CellSummary], response: str, paces: Mapping[int,
     measured = [(cell.mean, cell) for cell in cells if cell.mean is not None]
     choose = max if known.better == "higher" else min
     mean, best = choose(measured, key=lambda entry: entry[0])
-    size = f"{format_estimate(mean, best.ci)} {known.unit} (n = {sentences.counted(best.n, 'run')})"
+    size = f"{format_estimate(mean, best.ci)} {known.unit} (n = {counted(best.n, 'run')})"
     unsure = "" if best.ci else " One run says nothing of its own precision."
     if len(cells) == 1:
         return f"{known.title[0].upper()}{known.title[1:]} is {size}.{unsure}"
     which = "highest" if known.better == "higher" else "lowest"
     rivals = sum(cell is not best and _overlap(cell, best) for cell in cells)
     if rivals:
-        unsure += f" The intervals of {sentences.counted(rivals, 'other cell')} overlap it, so another may be the best."
+        unsure += f" The intervals of {counted(rivals, 'other cell')} overlap it, so another may be the best."
     return f"The {which} mean {known.title} is that of {sentences.levels(best.levels)}: {size}.{unsure}"
 
 

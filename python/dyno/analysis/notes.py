@@ -6,12 +6,12 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from dyno.analysis.sentences import counted, levels, listed
+from dyno.analysis.sentences import levels, listed
 from dyno.analysis.table import Table
 from dyno.model.findings import CellSummary, Comparison, format_share
 from dyno.model.pairs import pairs
 from dyno.model.study import Study
-from dyno.model.units import format_percent
+from dyno.model.units import counted, format_percent
 
 FEW_RUNS = 5  # below it, nothing in the runs can show that noise is not normal
 # Settings that change what a store promises, not only how fast it is.

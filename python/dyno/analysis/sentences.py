@@ -6,17 +6,13 @@ from collections.abc import Mapping, Sequence
 
 from dyno.model import responses
 from dyno.model.findings import Comparison, Pace, Verdict, format_ratio
+from dyno.model.units import counted
 from dyno.stats import Ratio
 
 
 def levels(chosen: Mapping[str, str]) -> str:
     """`workload=a threads=4`."""
     return " ".join(f"{factor}={level}" for factor, level in chosen.items())
-
-
-def counted(n: int, what: str) -> str:
-    """`1 run`, `6 runs`."""
-    return f"{n} {what}" if n == 1 else f"{n:,} {what}s"
 
 
 def listed(items: Sequence[str], most: int = 5) -> str:
