@@ -28,7 +28,7 @@ from dyno.report.figures import Figure, Palette
 from dyno.report.figures.style import capital, label
 from dyno.report.runs import notable
 from dyno.report.source import Source
-from dyno.report.text import to_csv
+from dyno.report.text import foremost, to_csv
 
 MOST_FAILURES = 200  # in the page; run.json has them all
 
@@ -51,6 +51,7 @@ class Part:
     note: str
     cells: tuple[CellSummary, ...]
     comparisons: tuple[Comparison, ...]
+    others: tuple[Comparison, ...]  # folded away
 
 
 def write(results: Source, findings: Findings, out_dir: Path) -> Path:
@@ -194,7 +195,9 @@ def _parts(findings: Findings) -> list[Part]:
 
 def _part(name: str, cells: Sequence[CellSummary], comparisons: Sequence[Comparison]) -> Part:
     known = responses.lookup(name)
-    return Part(capital(known.title), f"{known.unit}, {known.better} is better", tuple(cells), tuple(comparisons))
+    shown, others = foremost(comparisons)
+    note = f"{known.unit}, {known.better} is better"
+    return Part(capital(known.title), note, tuple(cells), tuple(shown), tuple(others))
 
 
 def _shown(figure: Figure) -> Shown:

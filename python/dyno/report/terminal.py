@@ -22,6 +22,7 @@ from dyno.model.findings import (
     format_share,
 )
 from dyno.model.units import format_percent
+from dyno.report.text import foremost
 
 NARROW = 100  # columns; a narrower terminal gets the narrower table
 WIDTH_OF_FILES = 1000
@@ -42,7 +43,10 @@ def show(findings: Findings, console: Console, chosen: Sequence[str] | None = No
         ]
         found = [each for each in findings.comparisons if each.response == response]
         if found:
-            parts += [Text(), *(_sentence(each) for each in found)]
+            read, others = foremost(found)
+            parts += [Text(), *(_sentence(each) for each in read)]
+            if others:
+                parts.append(Text(f"and {len(others):,} more between the other levels (--format json)", style="dim"))
     more = [name for name in dict.fromkeys(cell.response for cell in findings.cells) if name not in shown]
     if more:
         parts += [Text(), Text(f"Also measured: {', '.join(more)}", style="dim")]

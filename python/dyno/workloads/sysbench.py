@@ -160,8 +160,8 @@ class SysbenchWorkload(Workload[SysbenchOptions]):
         failed = said.ignored + said.reconnects
         if failed > given.max_errors * (failed + said.transactions):
             raise InvalidRun(
-                f"{counted(said.ignored, 'transaction')} met errors that sysbench ignores and {said.reconnects} lost their "
-                f"connection, beside {said.transactions} that succeeded; allowed is {given.max_errors:.3%}"
+                f"{counted(said.ignored, 'transaction')} met errors that sysbench ignores and {said.reconnects} lost "
+                f"their connection, beside {said.transactions} that succeeded; allowed is {given.max_errors:.3%}"
             )
         if given.rate is not None:
             due = given.rate * said.seconds
