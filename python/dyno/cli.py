@@ -27,7 +27,7 @@ from dyno.model.base import RunError, UserError
 from dyno.model.findings import Findings
 from dyno.model.run import Outcome, RunRecord
 from dyno.model.study import Study
-from dyno.model.units import format_duration
+from dyno.model.units import format_duration, format_percent
 from dyno.progress import listener
 from dyno.report import to_csv, to_json
 from dyno.report import write as write_report
@@ -141,7 +141,8 @@ def plan(file: Path, scale: str, overrides: tuple[str, ...], form: str) -> int:
     console.print(f"order of block 1 ({study.order}, seed {study.seed}): {', '.join(map(str, block_order(study, 0)))}")
     wanted = "the ratio of each comparison" if rule.precision_of == "ratio" else "each cell's mean"
     console.print(
-        f"until {wanted} of {rule.of} is within {rule.precision:.3g} at {rule.confidence:.3g} confidence"
+        f"until {wanted} of {rule.of} is within {format_percent(rule.precision)} "
+        f"at {format_percent(rule.confidence)} confidence"
         + (f", or {format_duration(rule.budget)} have passed" if rule.budget else "")
     )
     time = forecast(study, seconds)
@@ -177,6 +178,8 @@ def run(file: Path, scale: str, overrides: tuple[str, ...], results: Path, work:
 def _run(rooms: Rooms, study: Study, file: Path, core: str, root: Path, work: Path | None, resume: bool) -> int:
     with Interrupt() as interrupt, _journal() as journal:
         host = LocalHost(journal)
+        if resume:
+            _refuse_nothing_to_resume(root, study)
         for folder in (root, work or root):
             _make_folder(folder)
             refuse_full_disk(study, host, folder)
@@ -197,6 +200,11 @@ def _run(rooms: Rooms, study: Study, file: Path, core: str, root: Path, work: Pa
             workspace = (work or results.folder).absolute() / f".dyno-{journal.token}"
             lab = Lab(results, host, rooms, core=core, workspace=workspace, interrupt=interrupt, listener=shown)
             ending = lab.run()
+        except UserError:
+            # A study that could not begin leaves nothing that `--resume` would take for one that did.
+            if not resume and not Results(results.folder).runs:
+                results.discard()
+            raise
         finally:
             shown.close()
             results.unlock()
@@ -220,12 +228,13 @@ def _make_folder(folder: Path) -> None:
         raise UserError(f"cannot make the folder {folder}: {error.strerror or error}") from error
 
 
-def _resumed(root: Path, study: Study, environment: dict[str, Any]) -> Results:
-
-    there = list_results(root, study.study)
-    if not there:
+def _refuse_nothing_to_resume(root: Path, study: Study) -> None:
+    if not list_results(root, study.study):
         raise UserError(f"nothing to resume: {root / study.study} has no results; run without --resume")
-    latest = there[-1]
+
+
+def _resumed(root: Path, study: Study, environment: dict[str, Any]) -> Results:
+    latest = list_results(root, study.study)[-1]
     if latest.study != study:
         raise UserError(
             f"cannot resume {latest.folder}: it was begun with another study file, scale or --set; run without --resume"

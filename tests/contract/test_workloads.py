@@ -219,6 +219,9 @@ def test_a_duration_ends_the_measured_part(place: Place, runners: Runners) -> No
         ({"exponential_keys": "10%", "key_chooser": "hotspot"}, "exponential_keys is of key_chooser exponential alone"),
         ({"key_chooser": "ycsb-zipfian", "theta": 0.5}, "theta of ycsb-zipfian is 0.99"),
         ({"drivers": 3, "threads": 2}, "3 drivers share 2 threads"),
+        ({"drivers": 3, "threads": 1}, "3 drivers share 1 thread,"),
+        ({"theta": 0.5, "key_chooser": "uniform"}, "theta is of key_chooser zipfian.* keys are chosen by uniform"),
+        ({"max_scan_length": 7}, "max_scan_length is of scans"),
         ({"drivers": 3, "threads": 4, "operations": 2}, "3 drivers share 2 operations"),
     ],
 )
@@ -328,6 +331,54 @@ def test_a_driver_that_did_not_do_what_was_asked_is_an_error_that_says_so(
     job = core_driver.job(Endpoint("null"), {"kind": "null"}, phase="run", clients=1, seed=1, operations=100)
     with pytest.raises(error, match=message):
         core_driver.drive(Saying(tmp_path / "drive", files, status), job, max_errors=0.0)
+
+
+FIRST = '{"at_ns": 1, "operation": "read", "kind": "wrong_value", "message": "row user7, field 3"}\n'
+
+
+def test_the_first_error_is_in_the_cause_and_what_was_measured_is_kept(tmp_path: Path) -> None:
+    # That so many values were wrong was said, of which row and field was not, and the figures were thrown away.
+    files = result(operations={"read": FAILED}, total=FAILED)
+    runner = Saying(tmp_path / "drive", {**files, "errors.jsonl": FIRST, "latency.hlog": "x", "acknowledged-0-0": "1"})
+    job = core_driver.job(Endpoint("null"), {"kind": "null"}, phase="run", clients=1, seed=1, operations=100)
+    with pytest.raises(InvalidRun, match=r"allowed is 0%; the first: read: row user7, field 3$"):
+        core_driver.drive(runner, job, max_errors=0.0)
+    assert runner.measured is not None
+    assert runner.measured.histogram_log is not None
+    assert (runner.logs / "errors.jsonl").read_text() == FIRST
+    assert (runner.logs / "acknowledged-0-0").read_text() == "1"
+
+
+def test_a_server_that_is_gone_is_named_before_the_rate_that_was_missed(tmp_path: Path) -> None:
+    dead = figures(90, {"busy": 1, "connection_lost": 2})
+    missed = {"kind": "rate_not_reached", "message": "90 of 100"}
+    files = result(
+        outcome="failed", error=missed, loop="open", open=OPEN, operations={"read": dead}, total=dead,
+    )  # fmt: skip
+    job = core_driver.job(Endpoint("null"), {"kind": "null"}, phase="run", clients=1, seed=1, operations=100)
+    with pytest.raises(InvalidRun) as caught:
+        core_driver.drive(Saying(tmp_path / "drive", {**files, "errors.jsonl": FIRST}, 1), job, max_errors=0.0)
+    assert str(caught.value) == (
+        "3 operations failed (read connection_lost: 2, read busy: 1); the first: read: row user7, field 3; "
+        "so the rate was not reached: 90 of 100"
+    )
+
+
+def test_a_load_that_fails_says_what_failed_first(tmp_path: Path) -> None:
+    runner = Saying(tmp_path / "drive", {**result(operations={"read": FAILED}, total=FAILED), "errors.jsonl": FIRST})
+    job = core_driver.job(Endpoint("null"), {"kind": "null"}, phase="load", clients=1, seed=1)
+    with pytest.raises(
+        RunError, match=r"10 operations of the load failed \(read busy: 10\); the first: read: row user7"
+    ):
+        core_driver.load(runner, job)
+
+
+@pytest.mark.parametrize("line", ["", '{"operation": "re', "[]"])
+def test_an_error_that_cannot_be_read_is_left_out_of_the_cause(line: str, tmp_path: Path) -> None:
+    runner = Saying(tmp_path / "drive", {**result(operations={"read": FAILED}, total=FAILED), "errors.jsonl": line})
+    job = core_driver.job(Endpoint("null"), {"kind": "null"}, phase="run", clients=1, seed=1, operations=100)
+    with pytest.raises(InvalidRun, match=r"allowed is 0%$"):
+        core_driver.drive(runner, job, max_errors=0.0)
 
 
 def test_errors_up_to_the_bound_are_counted_by_kind(tmp_path: Path) -> None:

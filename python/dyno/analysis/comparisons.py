@@ -9,7 +9,7 @@ from dyno import stats
 from dyno.analysis import sentences
 from dyno.analysis.table import Table
 from dyno.model import responses
-from dyno.model.findings import Comparison, Verdict
+from dyno.model.findings import Comparison, Pace, Verdict
 from dyno.model.pairs import Pair, pairs
 from dyno.model.study import Study
 
@@ -47,6 +47,7 @@ def _compare(study: Study, table: Table, response: str, pair: Pair) -> Compariso
         ratio = measure(values_a, values_b, confidence)
     verdict = verdict_of(ratio)
     interval = (ratio.lo, ratio.hi) if ratio else None
+    pace = _pace(table, response, pair)
     return Comparison(
         response=response,
         factor=pair.factor,
@@ -59,12 +60,21 @@ def _compare(study: Study, table: Table, response: str, pair: Pair) -> Compariso
         method=ratio.method if ratio else "none",
         verdict=verdict,
         sentence=sentences.comparison(
-            response, pair.factor, pair.level_a, pair.level_b, pair.within, ratio, verdict, paired, why_not
+            response, pair.factor, pair.level_a, pair.level_b, pair.within, ratio, verdict, paired, why_not, pace
         ),
         precision=_as_factor(ratio),
         # The rule that stops a study looks at pairs alone, and not before its fewest blocks.
         converged=paired and n >= study.replicates.min and stats.ratio_is_precise(ratio, precision),
+        pace=pace,
     )
+
+
+def _pace(table: Table, response: str, pair: Pair) -> Pace | None:
+    """What set a throughput on either side besides the system; a rate weighs more."""
+    if not responses.lookup(response).of_pace:
+        return None
+    paces = {table.paces.get(cell.index) for cell in (pair.a, pair.b)}
+    return "rate" if "rate" in paces else "waits" if "waits" in paces else None
 
 
 def unlike_loops(response: str, a: str, loops_a: Set[str], b: str, loops_b: Set[str]) -> str:

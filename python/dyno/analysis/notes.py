@@ -6,12 +6,13 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from dyno.analysis.sentences import counted, levels, listed
+from dyno.analysis.sentences import levels, listed
 from dyno.analysis.table import Table
 from dyno.model.findings import CellSummary, Comparison, format_share
 from dyno.model.pairs import pairs
 from dyno.model.run import RunRecord
 from dyno.model.study import Study
+from dyno.model.units import counted, format_percent
 
 TAILS = {"p50": 0.5, "p90": 0.1, "p95": 0.05, "p99": 0.01, "p999": 0.001}  # the share that lies above a quantile
 FEW_RUNS = 5  # below it, nothing in the runs can show that noise is not normal
@@ -72,7 +73,7 @@ def _missing(table: Table, cells: Sequence[CellSummary]) -> Iterator[str]:
 
 def _precision(study: Study, cells: Sequence[CellSummary]) -> Iterator[str]:
     rule = study.replicates
-    asked, confidence = f"{rule.precision * 100:.3g}%", f"{rule.confidence * 100:.4g}%"
+    asked, confidence = format_percent(rule.precision), format_percent(rule.confidence)
     goal = f"{asked} at {confidence} confidence, of the {rule.precision_of} of {rule.of}"
     short = [
         _name(cell) if cell.reached is None else f"{_name(cell)} ({rule.precision_of} to {format_share(cell.reached)})"
@@ -100,6 +101,8 @@ def _promises(study: Study, table: Table) -> Iterator[str]:
     for name in PROMISES:
         promised: dict[str, str] = {}
         for pair in compared:
+            if pair.a.system.kind != pair.b.system.kind:
+                continue  # what the other kind does not know by this name, it may well promise by another
             a, b = (_setting(name, read_back.get(cell.index, {})) for cell in (pair.a, pair.b))
             if a is None or b is None:  # as asked: what one side read back is not spelt as the other side's wish
                 a, b = (_setting(name, cell.system.options) for cell in (pair.a, pair.b))
@@ -115,7 +118,10 @@ def _promises(study: Study, table: Table) -> Iterator[str]:
 
 def _setting(name: str, options: Mapping[str, Any]) -> str | None:
     """None where it is left to the system, whether by null or by silence."""
-    return next((str(value) for value in _values(name, options) if value is not None), None)
+    found = next((value for value in _values(name, options) if value is not None), None)
+    if isinstance(found, bool):
+        return "true" if found else "false"
+    return None if found is None else str(found)
 
 
 def _values(name: str, options: Mapping[str, Any]) -> Iterator[Any]:
@@ -185,6 +191,11 @@ def _loops(study: Study, table: Table) -> Iterator[str]:
         yield f"Open loop: requests came at a given rate ({told} a second), and latency counts from when each was due."
     if any(table.loops[pair.a.index] == table.loops[pair.b.index] == {"open"} for pair in pairs(study)):
         yield "Throughput of an open loop is given, not measured: a ratio of it compares the rates that were asked for."
+    if "waits" in table.paces.values():
+        yield (
+            "Clients waited between their requests, as asked (keying or think time): their throughput is mostly this "
+            "pace, and what the system could do is more."
+        )
     if "closed" in loops and measured:
         yield (
             "Latency was measured in a closed loop: while the store stalls, no request is sent, so the stall is "
@@ -209,7 +220,7 @@ def _intervals(study: Study, cells: Sequence[CellSummary], comparisons: Sequence
         return
     rule = study.replicates
     yield (
-        f"Intervals are of {rule.confidence * 100:.4g}% confidence each, as if the number of runs had been fixed "
+        f"Intervals are of {format_percent(rule.confidence)} confidence each, as if the number of runs had been fixed "
         "beforehand. The study looks after each block and stops when it is precise enough, which makes them somewhat "
         "too narrow."
     )
@@ -218,8 +229,13 @@ def _intervals(study: Study, cells: Sequence[CellSummary], comparisons: Sequence
         by_chance = drawn * (1 - rule.confidence)
         yield (
             f"{drawn:,} comparisons are not corrected for their number: were there no difference anywhere, about "
-            f"{by_chance:.2g} would still be expected to show one."
+            f"{_count(by_chance)} would still be expected to show one."
         )
+
+
+def _count(expected: float) -> str:
+    """An expected number, as fine as it means something."""
+    return f"{expected:,.0f}" if expected >= 10 else f"{expected:.2g}" if expected >= 0.01 else f"{expected:.3f}"
 
 
 def _caches(study: Study) -> str:

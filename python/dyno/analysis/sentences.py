@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from dyno.model import responses
-from dyno.model.findings import Comparison, Verdict, format_ratio
+from dyno.model.findings import Comparison, Pace, Verdict, format_ratio
+from dyno.model.units import counted
 from dyno.stats import Ratio
 
 
@@ -14,15 +15,15 @@ def levels(chosen: Mapping[str, str]) -> str:
     return " ".join(f"{factor}={level}" for factor, level in chosen.items())
 
 
-def counted(n: int, what: str) -> str:
-    """`1 run`, `6 runs`."""
-    return f"{n} {what}" if n == 1 else f"{n:,} {what}s"
-
-
 def listed(items: Sequence[str], most: int = 5) -> str:
     """`a; b; c and 4 more`."""
     shown = "; ".join(items[:most])
     return f"{shown} and {len(items) - most:,} more" if len(items) > most else shown
+
+
+def capital(text: str) -> str:
+    """A sentence that begins with a word of ours."""
+    return text[0].upper() + text[1:]
 
 
 def too_few(a: str, n_a: int, b: str, n_b: int) -> str:
@@ -40,17 +41,26 @@ def comparison(
     verdict: Verdict,
     paired: bool,
     why_not: str,
+    pace: Pace | None,
 ) -> str:
-    """One comparison as one sentence."""
+    """One comparison as one sentence. It begins with a word of ours: a factor's spelling means something."""
     known = responses.lookup(response)
     where = f"With {levels(within)}, " if within else ""
     if ratio is None:
+        if not where:
+            return f"In {known.title}, {factor} {b} and {a} cannot be compared: {why_not}."
         return f"{where}{factor} {b} and {a} cannot be compared in {known.title}: {why_not}."
     size = format_ratio(ratio.ratio, (ratio.lo, ratio.hi))
     basis = f"n = {counted(ratio.n, 'pair')}" if paired else f"n = {counted(ratio.n, 'run')}, not paired"
+    if pace == "rate":
+        given = f"{where}the rate of {factor} {b} or {a} was given, and reached"
+        return capital(f"{given}: {known.title} {size} says nothing of what they can do ({basis}).")
     if verdict == "no difference shown":
-        return f"{where}no difference in {known.title} is shown between {factor} {b} and {a}: {size} ({basis})."
+        claim = f"{where}no difference in {known.title} is shown between {factor} {b} and {a}"
+        return capital(f"{claim}: {size} ({basis}).")
     better = "lower is better; " if known.better == "lower" else ""
+    if not where:
+        return f"The {known.title} of {factor} {b} is {size} that of {a} ({better}{basis})."
     return f"{where}{factor} {b} has {size} the {known.title} of {a} ({better}{basis})."
 
 
@@ -67,9 +77,9 @@ def folder_comparison(response: str, chosen: Mapping[str, str], ratio: Ratio | N
     return f"{where}the second folder has {size} the {title} of the first ({drift})."
 
 
-def _adjective(response: str, verdict: Verdict) -> str:
+def _adjective(response: str, verdict: Verdict, pace: Pace | None) -> str:
     """`faster`, or `has a lower median latency` where speed is not what was measured."""
-    if response == "throughput":
+    if response == "throughput" and pace is None:
         return "is faster than" if verdict == "higher" else "is slower than"
     return f"has a {verdict} {responses.lookup(response).title} than"
 
@@ -78,6 +88,12 @@ def of_pair(found: Sequence[Comparison]) -> str:
     """What all combinations say of one pair of levels, as one sentence without its full stop."""
     first, several = found[0], len(found) > 1
     a, b, response = first.a, first.b, first.response
+    if rated := [each for each in found if each.pace == "rate" and each.ratio is not None]:
+        of_rated = f" in {len(rated)} of {len(found)} combinations" if len(rated) < len(found) else ""
+        claim = f"the rate of {b} or {a} was given, and reached{of_rated}"
+        clause = f"{claim}, which shows neither as the faster ({responses.lookup(response).title} {_extremes(rated)})"
+        rest = [each for each in found if each not in rated]
+        return ", ".join([clause, *([of_pair(rest)] if rest else [])])
     by_verdict: dict[Verdict, list[Comparison]] = {}
     for each in found:
         by_verdict.setdefault(each.verdict, []).append(each)
@@ -88,13 +104,13 @@ def of_pair(found: Sequence[Comparison]) -> str:
         claim = (
             f"no difference in {responses.lookup(response).title} is shown between {b} and {a}"
             if first.verdict == "no difference shown"
-            else f"{b} {_adjective(response, first.verdict)} {a}"
+            else f"{b} {_adjective(response, first.verdict, first.pace)} {a}"
         )
         return f"{claim}{everywhere}: {_extremes(found)}"
     parts = []
     for verdict in ("higher", "lower"):
         if some := by_verdict.get(verdict):
-            claim = f"{b} {_adjective(response, verdict)} {a}"
+            claim = f"{b} {_adjective(response, verdict, some[0].pace)} {a}"
             parts.append(f"{claim} in {len(some)} of {len(found)} combinations ({_extremes(some, where=True)})")
     if some := by_verdict.get("no difference shown"):
         parts.append(f"no difference between {b} and {a} is shown in {len(some)} of {len(found)}")

@@ -99,5 +99,6 @@ class Rooms:
             systems={name: kind.Options for name, kind in self.systems.items()},
             workloads={name: kind.Options for name, kind in self.workloads.items()},
             observers={name: kind.Options for name, kind in self.observers.items()},
+            spoken={kind.backend: name for name, kind in self.systems.items() if kind.backend not in self.systems},
             mismatches=self.mismatches,
         )

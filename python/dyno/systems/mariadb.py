@@ -96,6 +96,7 @@ class MariadbSystem(ServerSystem[MariadbOptions]):
     Options = MariadbOptions
     program = "mariadbd"
     account = "mysql"
+    telling = r"\[ERROR\]"
     leaves_data_alone = _LEAVES_DATA_ALONE
 
     @classmethod
@@ -128,6 +129,7 @@ class MariadbSystem(ServerSystem[MariadbOptions]):
             log=self.place.logs / "mariadb-install-db",
             account=self._account(),
             folder=folder,
+            telling=self.telling,
         )
         accounts = [f"CREATE USER {USER}@'{host}' IDENTIFIED BY '{PASSWORD}'" for host in ("localhost", "127.0.0.1")]
         rights = [f"GRANT ALL ON {DATABASE}.* TO {USER}@'{host}'" for host in ("localhost", "127.0.0.1")]
@@ -136,6 +138,7 @@ class MariadbSystem(ServerSystem[MariadbOptions]):
             limit=limit,
             log=self.place.logs / "mariadbd-bootstrap",
             account=self._account(),
+            telling=self.telling,
             # One statement a line; without the first the grant tables are not read.
             told=[f"{each};" for each in ("FLUSH PRIVILEGES", f"CREATE DATABASE {DATABASE}", *accounts, *rights)],
         )

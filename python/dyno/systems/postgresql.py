@@ -81,6 +81,7 @@ class PostgresqlSystem(ServerSystem[PostgresqlOptions]):
     Options = PostgresqlOptions
     program = "postgres"
     account = "postgres"
+    telling = "FATAL|PANIC"
     leaves_data_alone = _LEAVES_DATA_ALONE
     farewell = signal.SIGINT  # SIGTERM would wait for every client to leave by itself
     undo_by = signal.SIGQUIT  # SIGKILL would leave its shared memory behind

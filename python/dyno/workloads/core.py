@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ import polars as pl
 
 from dyno.model.base import InvalidRun, RunError
 from dyno.model.endpoint import Endpoint
+from dyno.model.units import format_percent
 from dyno.workloads.base import INTERVAL_COLUMNS, Checked, Measured, Runner
 
 JOB_FORMAT = 1
@@ -20,6 +22,9 @@ _QUANTILES = ("mean", "p50", "p90", "p95", "p99", "p999", "max")
 _SHARES = {"p50": 0.5, "p90": 0.9, "p95": 0.95, "p99": 0.99, "p999": 0.999}
 _SHOWN = ("mean", "p50", "p95", "p99", "max")
 _CONNECTED = ("mysql", "postgresql")
+_KEPT = ("errors.jsonl", "acknowledged-*")
+"""Of a run phase, beside its figures: the operations that failed, and what a ledger's store said it had taken."""
+_OF_CONNECTIONS = ("connect", "connection_lost", "timeout", "unavailable")  # kinds of errors; the cause of the others
 
 
 def job(
@@ -52,15 +57,19 @@ def drive(runner: Runner, job: dict[str, Any], *, max_errors: float) -> Measured
 def drive_together(runner: Runner, jobs: Sequence[dict[str, Any]], *, max_errors: float) -> Measured:
     """The same for several drivers at once, of whose results one is made without loss."""
     results = carry_out(runner, jobs)
-    for result in results:
-        _refuse_failed(result)
-    out, result = _folder(runner, jobs, 0), results[0]
+    parts = [_folder(runner, jobs, number) for number in range(len(jobs))]
+    _keep(runner, parts)
+    first = _first_error(parts)
+    out, result = parts[0], results[0]
     if len(jobs) > 1:
+        for each in results:
+            _refuse_failed(each, first)
         out = runner.folder / "merged"
-        result = _merged(runner, [_folder(runner, jobs, number) for number in range(len(jobs))], out)
-    measured = _measured(result, jobs, out)
+        result = _merged(runner, parts, out)
+    measured = runner.measured = _measured(result, jobs, out)
+    _refuse_failed(result, first)
     if measured.complete:
-        _refuse_errors(result, max_errors)
+        _refuse_errors(result, max_errors, first)
         if result["total"]["count"] == 0:
             raise InvalidRun("the driver ended without a single successful operation")
     return measured
@@ -72,8 +81,9 @@ def load(runner: Runner, job: dict[str, Any]) -> None:
     _refuse_failed(result)
     if result["outcome"] != "ok":
         raise RunError("the load was cut short")
-    if failed := sum(count for kinds in _errors(result).values() for count in kinds.values()):
-        raise RunError(f"{failed} operations of the load failed ({_told(result)})")
+    if failed := _failed(result):
+        first = _first_error([_folder(runner, [job], 0)])
+        raise RunError(f"{failed} operations of the load failed ({_told(result)}){first}")
 
 
 def carry_out(runner: Runner, jobs: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -92,6 +102,31 @@ def carry_out(runner: Runner, jobs: Sequence[dict[str, Any]]) -> list[dict[str, 
         _read(_folder(runner, jobs, number) / "result.json", status, runner.complaint)
         for number, status in enumerate(statuses)
     ]
+
+
+def _keep(runner: Runner, parts: Sequence[Path]) -> None:
+    """Keep among the logs what a run that went wrong, and one that did not, is looked into by. Raises RunError."""
+    try:
+        for number, part in enumerate(parts):
+            for path in (path for pattern in _KEPT for path in sorted(part.glob(pattern)) if path.stat().st_size):
+                own = path.name.startswith("acknowledged-") or len(parts) == 1  # the names of these tell the driver
+                shutil.copyfile(path, runner.logs / (path.name if own else f"{path.stem}-{number}{path.suffix}"))
+    except OSError as error:
+        raise RunError(f"cannot keep what the driver wrote: {error}") from error
+
+
+def _first_error(parts: Sequence[Path]) -> str:
+    """The first operation that failed, as the end of a cause; empty where none did, or none was written down."""
+    for path in (part / "errors.jsonl" for part in parts):
+        if not path.exists():
+            continue
+        with path.open(errors="replace") as lines:
+            try:
+                first = json.loads(lines.readline())
+                return f"; the first: {first['operation']}: {first['message']}"
+            except (ValueError, KeyError, TypeError):
+                continue  # nothing in it, or a line that was torn when the driver was killed
+    return ""
 
 
 def folders(runner: Runner, drivers: int) -> list[Path]:
@@ -128,11 +163,14 @@ def _merged(runner: Runner, parts: Sequence[Path], out: Path) -> dict[str, Any]:
     return _read(out / "result.json", status, runner.complaint)
 
 
-def _refuse_failed(result: dict[str, Any]) -> None:
+def _refuse_failed(result: dict[str, Any], first: str = "") -> None:
     if result["outcome"] == "failed":
         error = result["error"] or {"kind": "unknown", "message": "the driver gave no reason"}
         if error["kind"] == "rate_not_reached":
-            raise InvalidRun(f"the rate was not reached: {error['message']}")
+            missed = f"the rate was not reached: {error['message']}"
+            # Where operations failed, that is what went wrong, and the rate is what came of it.
+            failed = _failed(result)
+            raise InvalidRun(f"{failed} operations failed ({_told(result)}){first}; so {missed}" if failed else missed)
         if error["kind"] == "operations_failed":
             raise InvalidRun(error["message"])
         raise RunError(f"{error['kind']}: {error['message']}")
@@ -250,13 +288,20 @@ def _errors(result: dict[str, Any]) -> dict[str, dict[str, int]]:
     return {**by_operation, "warmup": result["warmup"]["errors"]}
 
 
-def _refuse_errors(result: dict[str, Any], max_errors: float) -> None:
-    total = sum(count for kinds in _errors(result).values() for count in kinds.values())
+def _refuse_errors(result: dict[str, Any], max_errors: float, first: str) -> None:
+    total = _failed(result)
     asked = total + result["total"]["count"] + result["warmup"]["operations"]
     if total > max_errors * asked:
-        raise InvalidRun(f"{total} of {asked} operations failed ({_told(result)}); allowed is {max_errors:.3%}")
+        allowed = f"allowed is {format_percent(max_errors)}"
+        raise InvalidRun(f"{total} of {asked} operations failed ({_told(result)}); {allowed}{first}")
+
+
+def _failed(result: dict[str, Any]) -> int:
+    return sum(count for kinds in _errors(result).values() for count in kinds.values())
 
 
 def _told(result: dict[str, Any]) -> str:
-    failed = {f"{name} {kind}": count for name, kinds in _errors(result).items() for kind, count in kinds.items()}
-    return ", ".join(f"{kind}: {count}" for kind, count in sorted(failed.items()))
+    """How many of which kind, those of connections first: a server that is gone makes all the others."""
+    failed = [(kind, name, count) for name, kinds in _errors(result).items() for kind, count in kinds.items()]
+    failed.sort(key=lambda each: (each[0] not in _OF_CONNECTIONS, each[1], each[0]))
+    return ", ".join(f"{name} {kind}: {count}" for kind, name, count in failed)

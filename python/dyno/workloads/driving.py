@@ -12,7 +12,7 @@ from pydantic import Field, model_validator
 
 from dyno.model.base import Frozen
 from dyno.model.endpoint import Endpoint
-from dyno.model.units import Duration, PositiveDuration, Share
+from dyno.model.units import Duration, PositiveDuration, Share, counted
 from dyno.workloads import core
 from dyno.workloads.base import Measured, Runner, Workload
 
@@ -78,9 +78,11 @@ class DrivingOptions(Frozen):
             if self.rate is None and getattr(self, name) is not None:
                 raise ValueError(f"{name} is of an open loop alone: give a rate, or leave it out")
         if self.drivers > self.threads:
-            raise ValueError(f"{self.drivers} drivers share {self.threads} threads, and each needs one")
+            raise ValueError(f"{self.drivers} drivers share {counted(self.threads, 'thread')}, and each needs one")
         if self.operations is not None and self.operations < self.drivers:
-            raise ValueError(f"{self.drivers} drivers share {self.operations} operations, and each needs one")
+            raise ValueError(
+                f"{self.drivers} drivers share {counted(self.operations, 'operation')}, and each needs one"
+            )
         return self
 
     def seconds(self) -> float | None:

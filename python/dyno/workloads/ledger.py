@@ -28,6 +28,7 @@ class LedgerWorkload(DrivenWorkload[LedgerOptions]):
     kind = "ledger"
     Options = LedgerOptions
     backends = frozenset({"sqlite", "mysql", "postgresql"})
+    outlives_failure = True  # the death of a server is what a ledger is for
 
     def notes(self) -> Iterator[str]:
         """What became of the rows."""

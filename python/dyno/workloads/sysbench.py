@@ -22,7 +22,7 @@ from dyno import sql
 from dyno.hosts import LocalHost
 from dyno.model.base import Frozen, InvalidRun, RunError
 from dyno.model.endpoint import Endpoint
-from dyno.model.units import PositiveDuration, Share
+from dyno.model.units import PositiveDuration, Share, counted
 from dyno.workloads import foreign
 from dyno.workloads.base import INTERVAL_COLUMNS, Measured, Runner, Workload
 
@@ -161,8 +161,8 @@ class SysbenchWorkload(Workload[SysbenchOptions]):
         failed = said.ignored + said.reconnects
         if failed > given.max_errors * (failed + said.transactions):
             raise InvalidRun(
-                f"{said.ignored} transactions met errors that sysbench ignores and {said.reconnects} lost their "
-                f"connection, beside {said.transactions} that succeeded; allowed is {given.max_errors:.3%}"
+                f"{counted(said.ignored, 'transaction')} met errors that sysbench ignores and {said.reconnects} lost "
+                f"their connection, beside {said.transactions} that succeeded; allowed is {given.max_errors:.3%}"
             )
         if given.rate is not None:
             due = given.rate * said.seconds

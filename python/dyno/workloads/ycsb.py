@@ -33,7 +33,9 @@ _PARAMETERS = {
     "exponential_percentile": "exponential",
     "exponential_keys": "exponential",
 }
-_YCSB_THETA = 0.99
+_OF_THETA = ("zipfian", "clustered-zipfian", "latest")
+_YCSB_THETA = 0.99  # and the default of the others
+_SCAN_LENGTH = 100
 _LEAST_TO_CHECK = 16  # bytes that the name of a row, field and version take
 CHOSEN = {
     "zipfian": "Keys were chosen by an exact Zipfian (theta {theta:g}), the popular ones scattered over the key space.",
@@ -82,7 +84,9 @@ class YcsbOptions(DrivingOptions):
             "latest and exponential favour the newest; sequential: one key after the other"
         ),
     ] = None
-    theta: Annotated[float, Field(gt=0, le=10, description="skew of zipfian, clustered-zipfian and latest")] = 0.99
+    theta: Annotated[float, Field(gt=0, le=10, description="skew of zipfian, clustered-zipfian and latest")] = (
+        _YCSB_THETA
+    )
     hotspot_keys: Annotated[
         Share | None, Field(le=1, description="of hotspot: share of the keys that are hot; 20%")
     ] = None
@@ -106,7 +110,9 @@ class YcsbOptions(DrivingOptions):
     field_length: Annotated[Size, Field(ge=1, le=2**20, description="of each field")] = 100
     read_all_fields: Annotated[bool, Field(description="read the whole row, else one field")] = True
     write_all_fields: Annotated[bool, Field(description="update the whole row, else one field")] = False
-    max_scan_length: Annotated[int, Field(ge=1, le=100_000, description="rows; lengths are uniform from 1")] = 100
+    max_scan_length: Annotated[int, Field(ge=1, le=100_000, description="rows; lengths are uniform from 1")] = (
+        _SCAN_LENGTH
+    )
     insert_order: Annotated[Literal["hashed", "ordered"], Field(description="of keys, by their number")] = "hashed"
 
     @model_validator(mode="after")
@@ -130,7 +136,17 @@ class YcsbOptions(DrivingOptions):
                 raise ValueError(f"{name} is of key_chooser {chooser} alone, and keys are chosen by {self.chooser}")
         if self.chooser == "ycsb-zipfian" and self.theta != _YCSB_THETA:
             raise ValueError(f"theta of ycsb-zipfian is {_YCSB_THETA}, as YCSB has it; zipfian takes any other")
+        # A default may be written out: a plan has them all.
+        if self.theta != _YCSB_THETA and self.chooser not in _OF_THETA:
+            raise ValueError(
+                f"theta is of key_chooser {', '.join(_OF_THETA)} alone, and keys are chosen by {self.chooser}"
+            )
+        if self.max_scan_length != _SCAN_LENGTH and not self._shares().get("scan"):
+            raise ValueError("max_scan_length is of scans, and this mix has none")
         return self
+
+    def _shares(self) -> dict[str, float]:
+        return MIXES[self.mix] if self.mix else self.proportions.model_dump() if self.proportions else {}
 
     @property
     def chooser(self) -> str:

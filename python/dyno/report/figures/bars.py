@@ -40,6 +40,8 @@ def bars(study: Study, findings: Findings, palette: Palette) -> Figure | None:
     hue = next((factor for factor in factors if factor.name == study.compare), None)
     groups = [factor for factor in factors if factor is not hue]
     known = responses.lookup(findings.response)
+    on_log = wide(cells)
+    floor = _lowest(cells) if on_log else min(0.0, *(value for cell in cells for value in cell.values))
     rows: list[Row] = [
         {
             "group": pick(cell.levels, groups),
@@ -48,6 +50,7 @@ def bars(study: Study, findings: Findings, palette: Palette) -> Figure | None:
             "ci_low": cell.ci[0] if cell.ci else None,
             "ci_high": cell.ci[1] if cell.ci else None,
             "n": cell.n,
+            **_drawn(cell, floor),
         }
         for cell in cells
     ]
@@ -74,24 +77,27 @@ def bars(study: Study, findings: Findings, palette: Palette) -> Figure | None:
         filled = base.encode(color=alt.value("#0072b2"))
         height = alt.Step(max(28, tallest))
     # A bar's length means nothing on a log scale, which has no 0 for it to begin at.
-    on_log = wide(cells)
     means = (
         filled.mark_point(size=90, filled=True, opacity=0.9)
         if on_log
         else filled.mark_bar(opacity=0.55, cornerRadiusEnd=2)
     )
-    scale = alt.Scale(type="log", domainMin=_lowest(cells), clamp=True) if on_log else alt.Undefined
+    scale = alt.Scale(type="log", domainMin=floor, clamp=True) if on_log else alt.Undefined
     chart = alt.layer(
         means.encode(
             x=alt.X(
                 "mean:Q",
                 title=x_title,
                 scale=scale,
-                axis=alt.Axis(tickCount=6, labelFlush=False, format="~s" if on_log else ",f"),
+                axis=alt.Axis(tickCount=6, labelFlush=False, format=",.12~g" if on_log else ",f"),
             )
         ),
-        points.mark_point(size=26, color=INK, strokeWidth=1, opacity=0.75).encode(x="value:Q"),
-        base.mark_rule(strokeWidth=2, color=INK).encode(x=alt.X("ci_low:Q", title=x_title), x2="ci_high:Q"),
+        base.mark_rule(strokeWidth=2, color=INK).encode(x=alt.X("from:Q", title=x_title), x2="ci_high:Q"),
+        # An interval that goes on beyond the axis ends in an arrow, and the runs stay visible above it.
+        base.transform_filter("datum.cut")
+        .mark_point(shape="triangle-left", size=60, filled=True, opacity=1, color=INK)
+        .encode(x="from:Q"),
+        points.mark_point(size=26, color=INK, fill="white", strokeWidth=1, opacity=0.75).encode(x="value:Q"),
         labels,
     )
     title = f"{capital(known.title)} of each cell, and each run"
@@ -109,6 +115,13 @@ def bars(study: Study, findings: Findings, palette: Palette) -> Figure | None:
     )
     columns = ["group", "level", "mean", "ci_low", "ci_high", "n"]
     return draw(chart.to_dict(), "bars", title, {"cells": rows, "runs": dots, "rows": label_rows}, rows, columns)
+
+
+def _drawn(cell: CellSummary, floor: float) -> Row:
+    """Where the interval's line begins: no response is below 0, though Student's interval may be."""
+    if cell.ci is None:
+        return {"from": None, "cut": False}
+    return {"from": max(cell.ci[0], floor), "cut": cell.ci[0] < floor}
 
 
 def _thinning(cell: CellSummary) -> int:

@@ -58,6 +58,7 @@ def forest(study: Study, findings: Findings, palette: Palette) -> Figure | None:
     chart = alt.layer(
         alt.Chart(named("one")).mark_rule(color=SOFT, strokeDash=[4, 3]).encode(x=x),
         base.mark_rule(strokeWidth=2.5).encode(x=alt.X("from:Q"), x2="to:Q", color=colour),
+        *(_arrow(base, end, shape).encode(color=colour) for end, shape in _ARROWS.items()),
         base.mark_point(size=70, filled=True, opacity=1).encode(x=x, color=colour),
         base.mark_text(align="left", fontSize=12, color=INK).encode(x=alt.value(WIDTH + 14), text="text:N"),
         labels,
@@ -73,6 +74,16 @@ def forest(study: Study, findings: Findings, palette: Palette) -> Figure | None:
     columns = ["name", "a", "b", "ratio", "ci_low", "ci_high", "n"]
     data: dict[str, list[Row]] = {"comparisons": rows, "rows": label_rows, "one": [{"at": 1}]}
     return draw(chart.to_dict(), "forest", _title(compared.name), data, rows, columns)
+
+
+_ARROWS = {"from": "triangle-left", "to": "triangle-right"}
+
+
+def _arrow(base: alt.Chart, end: str, shape: str) -> alt.Chart:
+    """Where an interval goes on beyond the axis."""
+    marked = base.transform_filter(f"datum.cut_{end}").mark_point(shape=shape, size=90, filled=True, opacity=1)
+    chart: alt.Chart = marked.encode(x=alt.X(f"{end}:Q"))
+    return chart
 
 
 def _title(factor: str) -> str:
@@ -101,6 +112,8 @@ def _row(found: Comparison) -> Row:
         "at": math.exp(at),
         "from": math.exp(low),
         "to": math.exp(high),
+        "cut_from": found.ci[0] < math.exp(-WIDEST),
+        "cut_to": found.ci[1] > math.exp(WIDEST),
         "text": f"{format_ratio(found.ratio, found.ci)}  n = {found.n}",
     }
 
