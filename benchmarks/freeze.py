@@ -4,7 +4,8 @@
 
 A MariaDB is stopped by a signal 4 s into a run of 10 s and goes on 2 s later. Of the requests that were due, a fifth
 met the stop, and waited from 2 s down to nothing: the quantiles follow by arithmetic. The open loop must show them
-(p99, p99.9 and the longest within 2 %, the median within 0.3 ms of the one without a stop); the closed loop cannot.
+(p99, p99.9 and the longest within 2 %, the median within 0.3 ms of the one without a stop), else the status is 1. A
+closed loop is blind to the stop where its p99 is below a tenth of the true one: that is counted, and no bar.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from measuring import MariaDB, core, cost, mariadb
+from measuring import Server, carried_out, core, mariadb
 
 RUN = 10.0
 STOP = 2.0
@@ -36,28 +37,38 @@ def main() -> int:
     with tempfile.TemporaryDirectory(prefix="dyno-freeze-") as name, mariadb() as server:
         folder = Path(name)
         job = _job(server)
-        cost(_command(driver, folder, {**job, "phase": "load"}))
+        carried_out(_command(driver, folder, {**job, "phase": "load"}))
         loops = {"open": {"kind": "open", "rate_per_s": options.rate}, "closed": {"kind": "closed"}}
-        held = [_round(driver, folder, server, {**job, "duration_s": RUN}, loops) for _ in range(options.rounds)]
-    print(f"open loop within its bars in {sum(held)} of {len(held)} rounds; the closed loop is blind to the stop")
-    return 0 if all(held) else 1
+        job = {**job, "duration_s": RUN}
+        rounds = [_round(driver, folder, server, job, loops) for _ in range(options.rounds)]
+    held, blind = (sum(each) for each in zip(*rounds, strict=True))
+    print(f"\nopen loop within its bars in {held} of {len(rounds)} rounds; closed loop blind to the stop in {blind}")
+    return 0 if held == len(rounds) else 1
 
 
-def _round(driver: str, folder: Path, server: MariaDB, job: dict[str, Any], loops: dict[str, Any]) -> bool:
+def _round(driver: str, folder: Path, server: Server, job: dict[str, Any], loops: dict[str, Any]) -> tuple[bool, bool]:
+    """Whether the open loop kept to its bars, and whether the closed one was blind."""
     calm = _drive(driver, folder, {**job, "loop": loops["open"]}, None)
     seen = {name: _drive(driver, folder, {**job, "loop": loop}, server.pid) for name, loop in loops.items()}
     print(f"\n{'':8}{'truth':>12}{'open':>12}{'closed':>12}   ms")
-    held = True
-    for name, quantile in (("p99", 0.99), ("p999", 0.999), ("max", 1.0)):
-        truth = (quantile - (1 - STOP / RUN)) / (STOP / RUN) * STOP * 1000
-        print(f"{name:8}{truth:12.1f}{seen['open'][name]:12.1f}{seen['closed'][name]:12.1f}")
-        held &= abs(seen["open"][name] / truth - 1) <= 0.02
+    truth = {name: _truth(quantile) for name, quantile in (("p99", 0.99), ("p999", 0.999), ("max", 1.0))}
+    for name, true in truth.items():
+        print(f"{name:8}{true:12.1f}{seen['open'][name]:12.1f}{seen['closed'][name]:12.1f}")
     print(f"{'p50':8}{calm['p50']:12.3f}{seen['open']['p50']:12.3f}{seen['closed']['p50']:12.3f}")
-    return held and abs(seen["open"]["p50"] - calm["p50"]) <= 0.3
+    held = {name: abs(seen["open"][name] / true - 1) <= 0.02 for name, true in truth.items()}
+    held["p50"] = abs(seen["open"]["p50"] - calm["p50"]) <= 0.3
+    missed = [name for name, kept in held.items() if not kept]
+    print(f"open loop: {'MISSED in ' + ', '.join(missed) if missed else 'held'}")
+    return not missed, seen["closed"]["p99"] < truth["p99"] / 10
+
+
+def _truth(quantile: float) -> float:
+    """In ms, of waits that are even between 0 and the stop for the share of requests that met it."""
+    return (quantile - (1 - STOP / RUN)) / (STOP / RUN) * STOP * 1000
 
 
 def _drive(driver: str, folder: Path, job: dict[str, Any], stop: int | None) -> dict[str, float]:
-    with subprocess.Popen(_command(driver, folder, {**job, "phase": "run"})):
+    with subprocess.Popen(_command(driver, folder, {**job, "phase": "run"})) as process:
         if stop is not None:
             time.sleep(AFTER)
             os.kill(stop, signal.SIGSTOP)
@@ -65,9 +76,11 @@ def _drive(driver: str, folder: Path, job: dict[str, Any], stop: int | None) -> 
                 time.sleep(STOP)
             finally:
                 os.kill(stop, signal.SIGCONT)
+    if process.returncode != 0:
+        sys.exit(f"the driver ended with status {process.returncode}")
     result = json.loads((folder / "out" / "result.json").read_text())
-    if result["outcome"] != "ok":
-        sys.exit(f"the driver failed: {result['error']}")
+    if result["total"]["errors"]:
+        sys.exit(f"operations failed: {result['total']['errors']}")
     return {name: value / 1000 for name, value in result["total"]["latency_us"].items()}
 
 
@@ -77,7 +90,7 @@ def _command(driver: str, folder: Path, job: dict[str, Any]) -> list[str]:
     return [driver, "drive", "--job", str(path), "--out", str(folder / "out")]
 
 
-def _job(server: MariaDB) -> dict[str, Any]:
+def _job(server: Server) -> dict[str, Any]:
     return {
         "format": 1,
         "backend": {"kind": "mysql", "socket": server.socket, "user": "root", "database": "ycsb"},

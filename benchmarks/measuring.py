@@ -1,9 +1,11 @@
-"""What the benchmarks share: CPU time of whole processes, interleaved rounds, spreads, and a MariaDB of their own."""
+"""What the benchmarks share: CPU time of whole processes, interleaved rounds, spreads, and servers of their own."""
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
+import signal
 import socket
 import statistics
 import subprocess
@@ -100,26 +102,42 @@ def limited(what: str, mine: Sequence[float], theirs: Sequence[float], most: flo
 
 
 def program(name: str, package: str) -> str:
-    """Where it is; those of administrators are not on everybody's path."""
-    path = shutil.which(name, path=f"{os.environ.get('PATH', '')}:/usr/sbin:/usr/local/sbin")
+    """Where it is; those of administrators and Debian's of PostgreSQL are not on everybody's path."""
+    folders = sorted(Path("/usr/lib/postgresql").glob("*/bin"), key=lambda folder: -float(folder.parent.name))
+    more = ["/usr/sbin", "/usr/local/sbin", *map(str, folders)]
+    path = shutil.which(name, path=":".join([os.environ.get("PATH", ""), *more]))
     if path is None:
         sys.exit(f"{name} is missing: {package}")
     return path
 
 
+def built(folder: Path, name: str, *words: str) -> str:
+    """A release build by cargo, made where that is needed."""
+    command = [program("cargo", "install Rust"), "build", "--release", "--locked", "--quiet", *words]
+    subprocess.run(command, cwd=folder, check=True)
+    return str(folder / os.environ.get("CARGO_TARGET_DIR", "target") / "release" / name)
+
+
 def core() -> str:
-    """The release build of dyno-core, built where that is needed."""
-    root = Path(__file__).parent.parent
-    subprocess.run(
-        [program("cargo", "install Rust"), "build", "--release", "--locked", "--quiet", "-p", "dyno-core"],
-        cwd=root,
-        check=True,
-    )
-    return str(root / "target" / "release" / "dyno-core")
+    """The driver, as it is installed."""
+    return built(Path(__file__).parent.parent, "dyno-core", "-p", "dyno-core")
+
+
+def carried_out(command: Sequence[str], operations: int | None = None) -> Cost:
+    """The cost of `dyno-core drive`, which must have done all of what its last words name the folder of.
+
+    Ends the benchmark where an operation failed, or not as many succeeded as were asked for.
+    """
+    used = cost(command)
+    result = json.loads((Path(command[-1]) / "result.json").read_text())
+    total = result["total"]
+    if result["outcome"] != "ok" or total["errors"] or operations not in (None, total["count"]):
+        sys.exit(f"dyno-core: {result['outcome']}, {total['count']} operations, errors {total['errors']}")
+    return used
 
 
 @dataclass(frozen=True)
-class MariaDB:
+class Server:
     """A server with an empty database `ycsb`, which `root` enters without a password."""
 
     port: int
@@ -128,7 +146,7 @@ class MariaDB:
 
 
 @contextmanager
-def mariadb(*options: str) -> Iterator[MariaDB]:
+def mariadb(*options: str) -> Iterator[Server]:
     """Start one in a temporary folder; it ends with the block."""
     with tempfile.TemporaryDirectory(prefix="dyno-benchmark-") as name:
         folder = Path(name)
@@ -142,21 +160,71 @@ def mariadb(*options: str) -> Iterator[MariaDB]:
         subprocess.run(
             bootstrap, input=b"CREATE DATABASE ycsb;\nCREATE DATABASE ycsb_go;\n", check=True, capture_output=True
         )
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            port = free.getsockname()[1]
+        port = _free_port()
         path = folder / "socket"
         command = [program("mariadbd", package), "--no-defaults", *user, f"--datadir={data}", f"--socket={path}"]
         command += [f"--port={port}", "--bind-address=127.0.0.1", "--skip-name-resolve", *options]
-        with (folder / "log").open("wb") as log:
-            server = subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT)
-        try:
-            end = time.monotonic() + 60
-            while not path.is_socket():
-                if server.poll() is not None or time.monotonic() > end:
-                    sys.exit(f"the server does not start:\n{(folder / 'log').read_text()}")
-                time.sleep(0.05)
-            yield MariaDB(port, str(path), server.pid)
-        finally:
-            server.kill()
-            server.wait()
+        with _running(command, folder / "log", path, signal.SIGKILL) as pid:
+            yield Server(port, str(path), pid)
+
+
+@contextmanager
+def postgresql(*options: str) -> Iterator[Server]:
+    """The same of PostgreSQL, which root runs as user `postgres`: as root it refuses to."""
+    with tempfile.TemporaryDirectory(prefix="dyno-benchmark-") as name:
+        folder = Path(name)
+        data = folder / "data"
+        account = "postgres" if os.geteuid() == 0 else None
+        if account:
+            shutil.chown(folder, account)
+        package = "apt-get install postgresql"
+        install = [program("initdb", package), "-D", str(data), "--no-sync", "--username=root", "--auth=trust"]
+        install += ["--encoding=UTF8", "--locale=C"]
+        subprocess.run(install, check=True, capture_output=True, cwd=folder, user=account)
+        single = [program("postgres", package), "--single", "-D", str(data), "postgres"]
+        subprocess.run(
+            single, input=b"CREATE DATABASE ycsb\n", check=True, capture_output=True, cwd=folder, user=account
+        )
+        port = _free_port()
+        command = [program("postgres", package), "-D", str(data), f"--unix_socket_directories={folder}"]
+        command += [f"--port={port}", "--listen_addresses=127.0.0.1", *(f"--{option}" for option in options)]
+        path = folder / f".s.PGSQL.{port}"
+        # SIGKILL would leave its shared memory behind.
+        with _running(command, folder / "log", path, signal.SIGQUIT, account) as pid:
+            _until_it_answers(path, folder / "log")
+            yield Server(port, str(path), pid)
+
+
+@contextmanager
+def _running(
+    command: list[str], log: Path, path: Path, farewell: signal.Signals, account: str | None = None
+) -> Iterator[int]:
+    """The process, once its socket file is there."""
+    with log.open("wb") as out:
+        server = subprocess.Popen(command, stdout=out, stderr=subprocess.STDOUT, cwd=log.parent, user=account)
+    try:
+        end = time.monotonic() + 60
+        while not path.is_socket():
+            if server.poll() is not None or time.monotonic() > end:
+                sys.exit(f"the server does not start:\n{log.read_text()}")
+            time.sleep(0.05)
+        yield server.pid
+    finally:
+        server.send_signal(farewell)
+        server.wait()
+
+
+def _until_it_answers(path: Path, log: Path) -> None:
+    """PostgreSQL's socket is there a moment before it lets anybody in, which its log says."""
+    end = time.monotonic() + 60
+    while "ready to accept connections" not in log.read_text():
+        if time.monotonic() > end:
+            sys.exit(f"nobody answers at {path}:\n{log.read_text()}")
+        time.sleep(0.05)
+
+
+def _free_port() -> int:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port: int = free.getsockname()[1]
+        return port

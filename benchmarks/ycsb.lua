@@ -29,10 +29,14 @@ function event()
       local field = sysbench.rand.uniform(0, FIELDS - 1)
       values[field]:set(sysbench.rand.string(string.rep("@", LENGTH)))
       keys[field]:set(key)
+      -- Of a write it tells the script nothing; one that met no row it counts as `other`.
       updates[field]:execute()
    else
       read_key:set(key)
-      read:execute()
+      local rows = read:execute().nrows
+      if rows ~= 1 then
+         error(rows .. " rows of " .. key)
+      end
    end
 end
 

@@ -12,8 +12,11 @@ function thread_init()
 end
 
 function event()
-   key:set(string.format("user%010d", sysbench.rand.uniform(0, sysbench.opt.records - 1)))
-   statement:execute()
+   local wanted = string.format("user%010d", sysbench.rand.uniform(0, sysbench.opt.records - 1))
+   key:set(wanted)
+   if statement:execute().nrows ~= 1 then
+      error("no row of " .. wanted)
+   end
 end
 
 function thread_done()

@@ -28,7 +28,7 @@ from dyno.model.findings import Findings
 from dyno.model.gate import Gate
 from dyno.model.run import Outcome, RunRecord
 from dyno.model.study import Study
-from dyno.model.units import format_duration, parse_share
+from dyno.model.units import format_duration, format_percent, parse_share
 from dyno.progress import listener
 from dyno.report import to_csv, to_json
 from dyno.report import write as write_report
@@ -109,10 +109,7 @@ def check(file: Path, scale: str | None, overrides: tuple[str, ...]) -> int:
 
 def check_file(file: Path, scale: str | None = None, overrides: tuple[str, ...] = ()) -> Study:
     """What `dyno check` does. Raises UserError."""
-    rooms = Rooms.open()
-    study = check_study(file, rooms.kinds(), scale=scale, overrides=overrides)
-    rooms.refuse_mismatches(study)
-    return study
+    return check_study(file, Rooms.open().kinds(), scale=scale, overrides=overrides)
 
 
 @main.command()
@@ -123,7 +120,7 @@ def check_file(file: Path, scale: str | None = None, overrides: tuple[str, ...] 
 def plan(file: Path, scale: str, overrides: tuple[str, ...], form: str) -> int:
     """Show a study's cells, blocks, runs and the time it would take."""
     rooms = Rooms.open()
-    study = _load(rooms, file, scale, overrides)
+    study = load(file, rooms.kinds(), scale=scale, overrides=overrides)
     if form == "json":
         click.echo(study.model_dump_json(indent=1))
         return DONE
@@ -145,7 +142,8 @@ def plan(file: Path, scale: str, overrides: tuple[str, ...], form: str) -> int:
     console.print(f"order of block 1 ({study.order}, seed {study.seed}): {', '.join(map(str, block_order(study, 0)))}")
     wanted = "the ratio of each comparison" if rule.precision_of == "ratio" else "each cell's mean"
     console.print(
-        f"until {wanted} of {rule.of} is within {rule.precision:.3g} at {rule.confidence:.3g} confidence"
+        f"until {wanted} of {rule.of} is within {format_percent(rule.precision)} "
+        f"at {format_percent(rule.confidence)} confidence"
         + (f", or {format_duration(rule.budget)} have passed" if rule.budget else "")
     )
     time = forecast(study, seconds)
@@ -173,7 +171,7 @@ def schema() -> int:
 def run(file: Path, scale: str, overrides: tuple[str, ...], results: Path, work: Path | None, resume: bool) -> int:
     """Run a study, and write its report."""
     rooms = Rooms.open()
-    study = _load(rooms, file, scale, overrides)
+    study = load(file, rooms.kinds(), scale=scale, overrides=overrides)
     return _carry_out(rooms, study, file, core_binary(), results, work, resume=resume)[0]
 
 
@@ -191,6 +189,8 @@ def _carry_out(
     """Run a study to its end and report it: the exit status, and the results folder."""
     with Interrupt() as interrupt, _journal() as journal:
         host = LocalHost(journal)
+        if resume:
+            _refuse_nothing_to_resume(root, study)
         for folder in (root, work or root):
             _make_folder(folder)
             refuse_full_disk(study, host, folder)
@@ -211,6 +211,11 @@ def _carry_out(
             workspace = (work or results.folder).absolute() / f".dyno-{journal.token}"
             lab = Lab(results, host, rooms, core=core, workspace=workspace, interrupt=interrupt, listener=shown)
             ending = lab.run()
+        except UserError:
+            # A study that could not begin leaves nothing that `--resume` would take for one that did.
+            if not resume and not Results(results.folder).runs:
+                results.discard()
+            raise
         finally:
             shown.close()
             results.unlock()
@@ -235,12 +240,13 @@ def _make_folder(folder: Path) -> None:
         raise UserError(f"cannot make the folder {folder}: {error.strerror or error}") from error
 
 
-def _resumed(root: Path, study: Study, environment: dict[str, Any]) -> Results:
-
-    there = list_results(root, study.study)
-    if not there:
+def _refuse_nothing_to_resume(root: Path, study: Study) -> None:
+    if not list_results(root, study.study):
         raise UserError(f"nothing to resume: {root / study.study} has no results; run without --resume")
-    latest = there[-1]
+
+
+def _resumed(root: Path, study: Study, environment: dict[str, Any]) -> Results:
+    latest = list_results(root, study.study)[-1]
     if latest.study != study:
         raise UserError(
             f"cannot resume {latest.folder}: it was begun with another study file, scale or --set; run without --resume"
@@ -400,7 +406,8 @@ def _gate_run(
     work: Path | None,
 ) -> Gate:
     rooms = Rooms.open()
-    base, new = (_load(rooms, file, scale, (*overrides, *side)) for side in (bases, news))
+    kinds = rooms.kinds()
+    base, new = (load(file, kinds, scale=scale, overrides=(*overrides, *side)) for side in (bases, news))
     # Half of what matters: then a version that is as fast as the other is told from one that is just too slow.
     study = interleave(base, new, precision=f"{limit / 2 * 100:.6f}%")
     status, folder = _carry_out(rooms, study, file, core_binary(), results, work, shows=False)
@@ -471,10 +478,3 @@ def _undo_leftovers() -> None:
             click.echo(f"dyno: undid what an ended session left: {'; '.join(each.undone)}", err=True)
         for change in each.stuck:
             click.echo(f"dyno: an ended session left what cannot be undone: {change}; see `dyno clean`", err=True)
-
-
-def _load(rooms: Rooms, file: Path, scale: str, overrides: tuple[str, ...]) -> Study:
-
-    study = load(file, rooms.kinds(), scale=scale, overrides=overrides)
-    rooms.refuse_mismatches(study)
-    return study

@@ -15,10 +15,10 @@ from rich.text import Text
 from dyno.design import State
 from dyno.lab import Listener
 from dyno.model import responses
-from dyno.model.findings import format_quantity
+from dyno.model.findings import format_quantity, format_share
 from dyno.model.run import Outcome, RunRecord, Slot
 from dyno.model.study import Cell, Study
-from dyno.model.units import format_duration
+from dyno.model.units import format_duration, format_percent
 
 _STYLES = {Outcome.OK: "green", Outcome.FAILED: "red", Outcome.INVALID: "yellow", Outcome.PARTIAL: "yellow"}
 _MOST_CELLS = 20
@@ -45,7 +45,7 @@ class PlainProgress(Listener):
             record.outcome.value if value is None else f"{record.outcome.value} {format_quantity(value)} {self._unit}"
         )
         why = f" ({record.step}: {record.cause})" if record.cause else ""
-        reached = "" if state.reached is None else f", intervals within {state.reached:.1%}"
+        reached = "" if state.reached is None else f", intervals within {format_share(state.reached)}"
         left = "" if seconds_left is None else f", at most {format_duration(seconds_left)} left"
         self._say(f"run {record.run} block {record.slot.block + 1} [{cell}] {said}{why}{reached}{left}")
 
@@ -120,11 +120,11 @@ class LiveProgress(Listener):
             table.add_row(Text(cell.name, style=style), str(len(values)), mean, Text(bad, style="red"))
         if len(self._study.cells) > _MOST_CELLS:
             table.add_row(Text(f"and {len(self._study.cells) - _MOST_CELLS} more cells", style="dim"))
-        reached = "not known yet" if self._state.reached is None else f"{self._state.reached:.1%}"
+        reached = "not known yet" if self._state.reached is None else format_share(self._state.reached)
         left = "" if self._left is None else f", at most {format_duration(self._left)} left"
         width = Text(
             f"block {self._state.block + 1} (of {rule.min} to {rule.max}), widest interval {reached}, "
-            f"wanted {rule.precision:.3g}, {format_duration(time.monotonic() - self._begun)} gone{left}",
+            f"wanted {format_percent(rule.precision)}, {format_duration(time.monotonic() - self._begun)} gone{left}",
             style="dim",
         )
         done = rule.precision / self._state.reached if self._state.reached else 0.0

@@ -11,6 +11,7 @@ import pytest
 from dyno.hosts import LocalHost, Process, files
 from dyno.hosts.local import core_binary
 from dyno.systems.base import Place
+from dyno.workloads.base import Measured
 
 LIMIT_S = 60.0
 
@@ -24,6 +25,7 @@ class PlainRunner:
         self.logs = folder.parent / "logs"
         self._host = host
         self.complaint = ""
+        self.measured: Measured | None = None
         self.commands: list[tuple[str, ...]] = []
 
     def execute(self, argv: Sequence[str], *, kept_as: str | None = None) -> int:

@@ -219,6 +219,9 @@ def test_a_duration_ends_the_measured_part(place: Place, runners: Runners) -> No
         ({"exponential_keys": "10%", "key_chooser": "hotspot"}, "exponential_keys is of key_chooser exponential alone"),
         ({"key_chooser": "ycsb-zipfian", "theta": 0.5}, "theta of ycsb-zipfian is 0.99"),
         ({"drivers": 3, "threads": 2}, "3 drivers share 2 threads"),
+        ({"drivers": 3, "threads": 1}, "3 drivers share 1 thread,"),
+        ({"theta": 0.5, "key_chooser": "uniform"}, "theta is of key_chooser zipfian.* keys are chosen by uniform"),
+        ({"max_scan_length": 7}, "max_scan_length is of scans"),
         ({"drivers": 3, "threads": 4, "operations": 2}, "3 drivers share 2 operations"),
     ],
 )
@@ -269,7 +272,8 @@ def figures(count: int, errors: dict[str, int] | None = None) -> dict[str, Any]:
 def result(**changes: Any) -> dict[str, str]:
     whole = {
         "format": 1, "outcome": "ok", "ended_by": "operations", "error": None, "phase": "run", "loop": "closed",
-        "open": None, "clients": 1, "drivers": 1, "reconnects": 0, "checks": [], "ledger": None, "started_ns": 1,
+        "open": None, "clients": 1, "drivers": 1, "driver": {"number": 0, "of": 1}, "seed": 1,
+        "workload": {"kind": "null"}, "reconnects": 0, "checks": [], "ledger": None, "started_ns": 1,
         "measured_from_ns": 1, "ended_ns": 2, "elapsed_s": 1.0,
         "warmup": {"operations": 0, "errors": {}, "elapsed_s": 0.0}, "operations": {"read": figures(90)},
         "total": figures(90), "cpu": {"user_s": 0.1, "system_s": 0.1}, "versions": {},
@@ -304,6 +308,15 @@ OPEN = {"rate_per_s": 50.0, "arrivals": "constant", "due": 100, "unsent": 10, "s
             "the rate was not reached: 90 of 100",
         ),
         (
+            result(
+                outcome="failed",
+                error={"kind": "operations_failed", "message": "10 of 10 operations failed (none succeeded)"},
+            ),
+            1,
+            InvalidRun,
+            "^10 of 10 operations failed",
+        ),
+        (
             result(operations={"read": FAILED}, total=FAILED),
             0,
             InvalidRun,
@@ -320,10 +333,67 @@ def test_a_driver_that_did_not_do_what_was_asked_is_an_error_that_says_so(
         core_driver.drive(Saying(tmp_path / "drive", files, status), job, max_errors=0.0)
 
 
+FIRST = '{"at_ns": 1, "operation": "read", "kind": "wrong_value", "message": "row user7, field 3"}\n'
+
+
+def test_the_first_error_is_in_the_cause_and_what_was_measured_is_kept(tmp_path: Path) -> None:
+    # That so many values were wrong was said, of which row and field was not, and the figures were thrown away.
+    files = result(operations={"read": FAILED}, total=FAILED)
+    runner = Saying(tmp_path / "drive", {**files, "errors.jsonl": FIRST, "latency.hlog": "x", "acknowledged-0-0": "1"})
+    job = core_driver.job(Endpoint("null"), {"kind": "null"}, phase="run", clients=1, seed=1, operations=100)
+    with pytest.raises(InvalidRun, match=r"allowed is 0%; the first: read: row user7, field 3$"):
+        core_driver.drive(runner, job, max_errors=0.0)
+    assert runner.measured is not None
+    assert runner.measured.histogram_log is not None
+    assert (runner.logs / "errors.jsonl").read_text() == FIRST
+    assert (runner.logs / "acknowledged-0-0").read_text() == "1"
+
+
+def test_a_server_that_is_gone_is_named_before_the_rate_that_was_missed(tmp_path: Path) -> None:
+    dead = figures(90, {"busy": 1, "connection_lost": 2})
+    missed = {"kind": "rate_not_reached", "message": "90 of 100"}
+    files = result(
+        outcome="failed", error=missed, loop="open", open=OPEN, operations={"read": dead}, total=dead,
+    )  # fmt: skip
+    job = core_driver.job(Endpoint("null"), {"kind": "null"}, phase="run", clients=1, seed=1, operations=100)
+    with pytest.raises(InvalidRun) as caught:
+        core_driver.drive(Saying(tmp_path / "drive", {**files, "errors.jsonl": FIRST}, 1), job, max_errors=0.0)
+    assert str(caught.value) == (
+        "3 operations failed (read connection_lost: 2, read busy: 1); the first: read: row user7, field 3; "
+        "so the rate was not reached: 90 of 100"
+    )
+
+
+def test_a_load_that_fails_says_what_failed_first(tmp_path: Path) -> None:
+    runner = Saying(tmp_path / "drive", {**result(operations={"read": FAILED}, total=FAILED), "errors.jsonl": FIRST})
+    job = core_driver.job(Endpoint("null"), {"kind": "null"}, phase="load", clients=1, seed=1)
+    with pytest.raises(
+        RunError, match=r"10 operations of the load failed \(read busy: 10\); the first: read: row user7"
+    ):
+        core_driver.load(runner, job)
+
+
+@pytest.mark.parametrize("line", ["", '{"operation": "re', "[]"])
+def test_an_error_that_cannot_be_read_is_left_out_of_the_cause(line: str, tmp_path: Path) -> None:
+    runner = Saying(tmp_path / "drive", {**result(operations={"read": FAILED}, total=FAILED), "errors.jsonl": line})
+    job = core_driver.job(Endpoint("null"), {"kind": "null"}, phase="run", clients=1, seed=1, operations=100)
+    with pytest.raises(InvalidRun, match=r"allowed is 0%$"):
+        core_driver.drive(runner, job, max_errors=0.0)
+
+
 def test_errors_up_to_the_bound_are_counted_by_kind(tmp_path: Path) -> None:
     runner = Saying(tmp_path / "drive", result(operations={"read": FAILED}, total=FAILED))
     job = core_driver.job(Endpoint("null"), {"kind": "null"}, phase="run", clients=1, seed=1, operations=100)
     assert core_driver.drive(runner, job, max_errors=0.1).errors == {"read": {"busy": 10}}
+
+
+def test_how_many_may_fail_is_the_studys_to_say_and_not_the_drivers() -> None:
+    of = {
+        phase: core_driver.job(Endpoint("null"), {"kind": "null"}, phase=phase, clients=1, seed=1)
+        for phase in ("load", "run", "check")
+    }
+    assert of["run"]["max_share_failed"] == 1.0
+    assert "max_share_failed" not in {**of["load"], **of["check"]}
 
 
 # ---- open loops, several drivers, checks
@@ -336,6 +406,34 @@ def test_an_open_loop_has_service_times_and_what_was_late(tmp_path: Path) -> Non
     assert (measured.loop, measured.rate_per_s) == ("open", 50)
     told = {name: measured.responses[name] for name in ("service_p99", "lag_p99", "lag_max", "unsent", "share_sent")}
     assert told == {"service_p99": 4.0, "lag_p99": 4.0, "lag_max": 5.0, "unsent": 10.0, "share_sent": 0.9}
+
+
+@pytest.mark.parametrize(
+    ("unsent", "known"),
+    [
+        (0, {"mean", "p50", "p90", "p95", "p99", "p999", "max"}),
+        (1, {"p50", "p90", "p95", "p99", "p999"}),
+        (20, {"p50", "p90", "p95", "p99", "p999"}),
+        (21, {"p50", "p90", "p95", "p99"}),
+        (132, {"p50", "p90", "p95", "p99"}),
+        (1001, {"p50", "p90"}),
+    ],
+)
+def test_what_was_never_sent_leaves_no_quantile_known_above_the_share_that_was(
+    unsent: int, known: set[str], tmp_path: Path
+) -> None:
+    """A server stood still at the end: 132 of 20,000 requests were left waiting, and p99.9 was told as 8 ms."""
+    timed = {**figures(90), "latency_us": QUANTILES, "service_us": QUANTILES}
+    late = {**OPEN, "due": 20_000, "unsent": unsent, "share_sent": (20_000 - unsent) / 20_000}
+    runner = Saying(tmp_path / "drive", result(loop="open", open=late, total=timed, operations={"read": timed}))
+    measured = make("ycsb", rate=50, operations=100).drive(runner, Endpoint("null"), 1)
+    for prefix in ("", "read."):
+        told = {name.rpartition("_")[2] for name in measured.responses if name.startswith(f"{prefix}latency_")}
+        assert told == known
+        assert f"{prefix}service_max" in measured.responses
+    notes = [note for note in measured.notes if "never sent" in note]
+    assert len(notes) == bool(unsent)
+    assert all(f"latency_{name}" in note for note in notes for name in {"mean", "max", "p999"} - known)
 
 
 def driven(**options: Any) -> DrivingOptions:
@@ -381,7 +479,7 @@ CHECKED = [
     {"name": "condition 2", "holds": False, "detail": "district 3 of warehouse 1: 3001 and 3002"},
 ]
 LEDGER = {
-    "acknowledged": 100, "present": 99, "lost": 2, "phantom": 1, "duplicated": 0, "altered": 0,
+    "acknowledged": 100, "present": 99, "lost": 2, "phantom": 1, "foreign": 0, "duplicated": 0, "altered": 0,
     "examples": {"lost": ["0/1/17", "0/2/5"]},
 }  # fmt: skip
 

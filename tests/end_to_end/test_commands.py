@@ -53,7 +53,7 @@ def test_a_missing_file_is_one_line(dyno: Dyno) -> None:
 def test_a_workload_that_cannot_drive_the_system_is_refused_by_check_plan_and_run(dyno: Dyno, study: Write) -> None:
     path = study(SQLITE.replace("kind: ycsb, mix: a, records: 300, operations: 400, threads: 2", "kind: simulated"))
     for command in ("check", "plan", "run"):
-        refused(dyno(command, path), "simulated cannot drive system sqlite")
+        refused(dyno(command, path), f"{path}:9: workload.kind: simulated cannot drive system sqlite")
 
 
 def test_plan_shows_cells_blocks_and_runs(dyno: Dyno, study: Write) -> None:
@@ -309,16 +309,25 @@ def test_what_two_folders_were_asked_for_is_compared_too(study: Write, dyno: Dyn
 
 
 @pytest.mark.parametrize(
-    ("change", "fragment"),
+    ("change", "where", "fragment"),
     [
-        (('synchronous: "off"', "locking_mode: exclusive"), "lets 1 client in, and the workload has 2"),
-        (("threads: 2}", "threads: 2, warmup: 1 s}\nhost: {caches: cold}"), "a warm-up would fill the caches"),
+        (
+            ('synchronous: "off"', "locking_mode: exclusive"),
+            "8: system.config: ",
+            "lets 1 client in, and the workload has 2",
+        ),
+        (
+            ("threads: 2}", "threads: 2, warmup: 1 s}\nhost: {caches: cold}"),
+            "10: host.caches: ",
+            "a warm-up would fill the caches",
+        ),
     ],
 )
 def test_a_study_that_could_only_fail_is_refused(
-    dyno: Dyno, study: Write, change: tuple[str, str], fragment: str
+    dyno: Dyno, study: Write, change: tuple[str, str], where: str, fragment: str
 ) -> None:
-    refused(dyno("check", study(SQLITE.replace(*change))), fragment)
+    path = study(SQLITE.replace(*change))
+    refused(dyno("check", path), f"{path}:{where}", fragment)
 
 
 def test_cold_runs_are_measured_cold(dyno: Dyno, study: Write, tmp_path: Path) -> None:

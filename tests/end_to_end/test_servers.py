@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import subprocess
 from collections.abc import Callable
@@ -117,6 +118,38 @@ def test_the_tools_of_others_are_carried_out(
         assert run["notes"]
 
 
+@pytest.mark.parametrize("system", ["mariadb", "postgresql"])
+def test_a_ledger_whose_server_is_killed_is_audited_on_a_server_that_is_started_again(
+    system: str, tmp_path: Path, home: dict[str, str], study: Study
+) -> None:
+    text = tool_study("kind: ledger, duration: 2 s, threads: 2", system).replace(
+        "max: 2,", "max: 2, retries: 0, budget: 1 s,"
+    )
+    words = [DYNO, "run", str(study(text))]
+    with subprocess.Popen(words, cwd=tmp_path, env=home, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as dyno:
+        said = "results/tool/*/.dyno-*-staging/run/drive-2/run/acknowledged-*"
+        until(lambda: any(path.stat().st_size > 100 for path in tmp_path.glob(said)), 120)
+        data = [b"-D", b"--datadir"]
+        for pid in servers(tmp_path):
+            if any(word.startswith(tuple(data)) for word in Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")):
+                os.kill(pid, signal.SIGKILL)
+        dyno.wait(200)
+    (folder,) = (tmp_path / "results" / "tool").iterdir()
+    run = json.loads((folder / "runs" / "0001" / "run.json").read_text())
+    assert run["outcome"] in ("failed", "invalid")
+    assert " operations failed (write connect" in run["cause"]
+    assert "was killed by SIGKILL" in run["cause"]
+    assert run["cause"].endswith("started again and checked: nothing that was acknowledged is missing")
+    assert run["status"]["ledger.acknowledged"] > 0
+    assert run["status"]["ledger.lost"] == 0
+    kept = folder / "runs" / "0001" / "logs"
+    assert (
+        sum(path.read_bytes().count(b"\n") for path in kept.glob("acknowledged-*"))
+        == (run["status"]["ledger.acknowledged"])
+    )
+    assert (kept / "errors.jsonl").stat().st_size > 0
+
+
 def test_a_setting_that_is_not_effective_makes_the_run_invalid(dyno: Dyno, study: Study, tmp_path: Path) -> None:
     text = tool_study("kind: ycsb, mix: c, records: 100, operations: 100").replace(
         SMALL["mariadb"], "innodb_log_file_size: 8M, max_connections: 3"
@@ -130,16 +163,21 @@ def test_a_setting_that_is_not_effective_makes_the_run_invalid(dyno: Dyno, study
     )
 
 
-def test_a_dyno_that_was_killed_leaves_no_server(
-    tmp_path: Path, home: dict[str, str], study: Study, dyno: Dyno
+@pytest.mark.parametrize("system", ["mariadb", "postgresql"])
+def test_a_dyno_that_was_killed_takes_its_server_with_it_and_leaves_the_rest_to_the_next(
+    system: str, tmp_path: Path, home: dict[str, str], study: Study, dyno: Dyno
 ) -> None:
-    text = tool_study("kind: ycsb, mix: a, records: 100, duration: 60 s", "postgresql")
+    # A server ran on until the next dyno command, which may be weeks later.
+    text = tool_study("kind: ycsb, mix: a, records: 100, duration: 60 s", system)
     words = [DYNO, "run", str(study(text))]
     with subprocess.Popen(
         words, cwd=tmp_path, env=home, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
     ) as process:
-        until(lambda: bool(servers(tmp_path)), 60)
+        # The empty store is made by servers of their own: this is the one that is driven.
+        until(lambda: bool(list(tmp_path.glob("results/tool/*/.dyno-*-staging/run/logs/job-run.json"))), 120)
+        assert servers(tmp_path) != []
         process.send_signal(signal.SIGKILL)
+    until(lambda: servers(tmp_path) == [], 30)
     answer = dyno("clean")
     assert answer.returncode == 0, answer.stderr
     assert servers(tmp_path) == []
@@ -182,3 +220,27 @@ def test_the_doctor_names_servers_and_tools(dyno: Dyno) -> None:
     said = dyno("doctor").stdout
     for name in ("MariaDB", "PostgreSQL", "sysbench", "Go", "go-ycsb", "YCSB"):
         assert f" {name}: " in said
+
+
+def test_a_study_that_cannot_be_provided_leaves_no_folder_for_resume_to_take(
+    tmp_path: Path, home: dict[str, str], study: Study
+) -> None:
+    words = [DYNO, "run", str(study(tool_study("kind: go-ycsb, mix: a, operations: 10")))]
+    nowhere = {**home, "XDG_CACHE_HOME": "/nowhere"}
+    answer = subprocess.run(words, cwd=tmp_path, env=nowhere, capture_output=True, text=True, timeout=100, check=False)
+    assert (answer.returncode, "cannot be provided" in answer.stderr) == (2, True)
+    assert list((tmp_path / "results").iterdir()) == []
+
+
+def test_resuming_where_nothing_is_makes_no_folder(tmp_path: Path, dyno: Dyno, study: Study) -> None:
+    answer = dyno("run", study(), "--resume", "--results", "new")
+    assert (answer.returncode, "nothing to resume" in answer.stderr) == (2, True)
+    assert not (tmp_path / "new").exists()
+
+
+def test_the_protocol_of_a_system_leads_to_its_kind(dyno: Dyno, study: Study) -> None:
+    answer = dyno("check", study(tool_study("kind: ycsb, mix: a, operations: 9").replace("mariadb", "mysql")))
+    assert answer.returncode == 2
+    assert "study.yaml:4: system.kind: unknown kind 'mysql'; the one that speaks its protocol is 'mariadb'" in (
+        answer.stderr
+    )

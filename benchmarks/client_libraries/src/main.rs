@@ -1,18 +1,19 @@
 //! Point reads of a YCSB row by one client library, to see from outside what CPU time they take.
 //!
-//!     client-libraries load ADDRESS RECORDS
-//!     client-libraries dyno|mysql ADDRESS RECORDS THREADS OPERATIONS
+//!     client-libraries load mysql|postgresql ADDRESS RECORDS
+//!     client-libraries dyno-mysql|mysql|dyno-postgresql|postgres ADDRESS RECORDS THREADS OPERATIONS
 //!
-//! ADDRESS is a port on 127.0.0.1 or a socket file; `root` enters without a password. Each operation
+//! Those whose names begin with dyno are its own clients. ADDRESS is a port on 127.0.0.1 or a socket file; `root` enters without a password. Each operation
 //! reads one row of eleven columns by its key, by a prepared statement, and looks at each value.
 
 use std::error::Error;
 use std::thread;
 use std::time::Duration;
 
-use dyno_sql::{Address, Connection, Limits, Mysql, Row, Server, Value};
+use dyno_sql::{Address, Connection, Limits, Mysql, Postgres, Row, Server, Value};
 use mysql::prelude::Queryable;
 use mysql::{Conn, OptsBuilder};
+use postgres::NoTls;
 
 const FIELDS: usize = 10;
 const FIELD_LENGTH: usize = 100;
@@ -26,12 +27,23 @@ fn main() -> Answer<()> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
     match arguments[..] {
-        ["load", address, records] => load(address, records.parse()?),
+        ["load", "mysql", address, records] => {
+            load(&mut Mysql::connect(&server(address))?, records.parse()?)
+        }
+        ["load", "postgresql", address, records] => {
+            load(&mut Postgres::connect(&server(address))?, records.parse()?)
+        }
         [library, address, records, threads, operations] => {
-            let each = match library {
-                "dyno" => by_dyno,
+            let each: fn(&str, Keys, u64) -> Answer<()> = match library {
+                "dyno-mysql" => |address: &str, keys, operations| {
+                    by_dyno(Mysql::connect(&server(address))?, keys, operations)
+                },
+                "dyno-postgresql" => |address: &str, keys, operations| {
+                    by_dyno(Postgres::connect(&server(address))?, keys, operations)
+                },
                 "mysql" => by_mysql,
-                _ => return Err("the libraries are dyno and mysql".into()),
+                "postgres" => by_postgres,
+                _ => return Err("see the head of src/main.rs for the libraries".into()),
             };
             let (records, threads): (u64, u64) = (records.parse()?, threads.parse()?);
             let operations = operations.parse::<u64>()? / threads;
@@ -84,8 +96,7 @@ fn write_key(text: &mut String, number: u64) {
     let _ = write!(text, "user{number:010}");
 }
 
-fn by_dyno(address: &str, mut keys: Keys, operations: u64) -> Answer<()> {
-    let mut connection = Mysql::connect(&server(address))?;
+fn by_dyno(mut connection: impl Connection, mut keys: Keys, operations: u64) -> Answer<()> {
     let mut statement = connection.prepare(QUERY)?;
     for _ in 0..operations {
         let mut length = 0;
@@ -128,6 +139,29 @@ fn by_mysql(address: &str, mut keys: Keys, operations: u64) -> Answer<()> {
     Ok(())
 }
 
+fn by_postgres(address: &str, mut keys: Keys, operations: u64) -> Answer<()> {
+    let mut options = postgres::Config::new();
+    options.user("root").dbname(DATABASE);
+    match (address.parse(), address.rsplit_once("/.s.PGSQL.")) {
+        (Ok(port), _) => options.host("127.0.0.1").port(port),
+        (_, Some((folder, port))) => options.host_path(folder).port(port.parse()?),
+        _ => return Err(format!("{address} is no port and no socket of PostgreSQL").into()),
+    };
+    let mut client = options.connect(NoTls)?;
+    let statement = client.prepare(&QUERY.replace('?', "$1"))?;
+    for _ in 0..operations {
+        let mut length = 0;
+        let rows = client.query(&statement, &[&keys.next()])?;
+        for row in &rows {
+            for column in 0..=FIELDS {
+                length += row.try_get::<_, &str>(column)?.len();
+            }
+        }
+        check(rows.len() as u64, length)?;
+    }
+    Ok(())
+}
+
 fn check(rows: u64, length: usize) -> Answer<()> {
     if (rows, length) == (1, KEY_LENGTH + FIELDS * FIELD_LENGTH) {
         Ok(())
@@ -154,16 +188,11 @@ fn server(address: &str) -> Server {
     }
 }
 
-fn load(address: &str, records: u64) -> Answer<()> {
-    let mut connection = Mysql::connect(&Server {
-        database: String::new(),
-        ..server(address)
-    })?;
+fn load(connection: &mut impl Connection, records: u64) -> Answer<()> {
     let names: Vec<String> = (0..FIELDS).map(|field| format!("field{field}")).collect();
     let columns: Vec<String> = names.iter().map(|name| format!(", {name} TEXT")).collect();
     connection.run(&format!(
-        "CREATE DATABASE IF NOT EXISTS {DATABASE}; USE {DATABASE};
-         CREATE TABLE usertable(ycsb_key VARCHAR(64) PRIMARY KEY{})",
+        "CREATE TABLE usertable(ycsb_key VARCHAR(64) PRIMARY KEY{})",
         columns.concat()
     ))?;
     let mut columns = vec!["ycsb_key"];

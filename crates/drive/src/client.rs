@@ -47,7 +47,7 @@ pub struct FailedOperation {
     pub index: usize,
     /// When it ended.
     pub at: Instant,
-    /// How long it took, from its actual start.
+    /// How long it took; in an open loop from its intended start.
     pub took: Duration,
     /// Why.
     pub error: OperationError,
@@ -142,6 +142,8 @@ pub enum Turn<'a> {
         schedule: &'a Schedule,
         /// The end of everybody's part.
         until: Until,
+        /// How long after that what was due before it is still sent.
+        drain_ns: u64,
     },
 }
 
@@ -192,7 +194,7 @@ impl Client<'_> {
     }
 
     /// Works from `origin` on until the part ends. An operation that is cut off by the end of the run counts
-    /// neither as done nor as an error.
+    /// neither as done nor as an error; what ends a run by itself was not cut off.
     pub fn work_through<W: Work>(&self, work: &mut W, origin: Instant, turn: Turn) -> PartEnd {
         let mut notes = Notes::new(self);
         let mut line = Line::new(self);
@@ -226,7 +228,11 @@ impl Client<'_> {
                         start_ns = clock.now_ns();
                     }
                 }
-                Turn::Open { schedule, until } => match schedule.take(until, end_ns) {
+                Turn::Open {
+                    schedule,
+                    until,
+                    drain_ns,
+                } => match schedule.take(until, drain_ns, end_ns) {
                     Ok(due) => {
                         if due > start_ns {
                             notes.fold(due);
@@ -244,7 +250,10 @@ impl Client<'_> {
             }
             let answer = line.perform(work);
             end_ns = clock.now_ns();
-            if answer.is_err() && self.halt.load(Ordering::Relaxed) {
+            if let Err(error) = &answer
+                && !error.kind.is_fatal()
+                && self.halt.load(Ordering::Relaxed)
+            {
                 break Ok(Cause::Halt);
             }
             let service_ns = end_ns - start_ns;
@@ -268,7 +277,7 @@ impl Client<'_> {
                     sample.error = Some(error.kind);
                     notes.push(sample);
                     operations += 1;
-                    let took = Duration::from_nanos(service_ns);
+                    let took = Duration::from_nanos(lag_ns + service_ns);
                     if let Some(failure) = self.judge(index, Instant::now(), took, error) {
                         break Err(failure);
                     }
@@ -475,5 +484,73 @@ impl PartClock {
             self.last_ns = self.last_ns.max(self.anchor.1 + since_ns);
         }
         self.last_ns
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc::channel;
+
+    use dyno_load::Driver;
+
+    use super::*;
+    use crate::job::Arrivals;
+    use crate::record::Recording;
+
+    struct Nothing;
+
+    impl Work for Nothing {
+        fn prepare(&mut self) -> Option<usize> {
+            Some(0)
+        }
+
+        fn perform(&mut self) -> Result<u32, OperationError> {
+            Ok(1)
+        }
+    }
+
+    #[test]
+    fn a_client_that_waits_for_its_turn_does_not_hold_back_the_intervals_before_it() {
+        const INTERVAL_NS: u64 = 10_000_000;
+        let timeline = Timeline::new(1, Recording::new(1, true), INTERVAL_NS, u64::MAX);
+        let (timeline, halt) = (&Mutex::new(timeline), &AtomicBool::new(false));
+        let progress = Progress::default();
+        let client = Client {
+            number: 0,
+            operations: &["nothing"],
+            halt,
+            errors_are_fatal: false,
+            progress: &progress,
+            messages: channel().0,
+            timeline,
+            interval_ns: INTERVAL_NS,
+            backoff: Backoff {
+                first: Duration::ZERO,
+                most: Duration::ZERO,
+            },
+            seed: 1,
+        };
+        // The first is due at once, the second in ten minutes.
+        let schedule = Schedule::new(1.0 / 600.0, Arrivals::Constant, Driver::ALONE, 1, 0);
+        let turn = Turn::Open {
+            schedule: &schedule,
+            until: Until::Either(2, u64::MAX),
+            drain_ns: 0,
+        };
+        let complete = thread::scope(|scope| {
+            scope.spawn(move || client.work_through(&mut Nothing, Instant::now(), turn));
+            let since = Instant::now();
+            let complete = loop {
+                let complete = timeline.lock().unwrap().next_complete();
+                if complete.is_some() || since.elapsed() > Duration::from_secs(5) {
+                    break complete;
+                }
+                thread::sleep(Duration::from_millis(5));
+            };
+            halt.store(true, Ordering::Relaxed);
+            complete
+        });
+        let (number, recording) = complete.unwrap();
+        assert_eq!((number, recording.series[0].latency.len()), (0, 1));
     }
 }

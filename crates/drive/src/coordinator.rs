@@ -15,7 +15,7 @@ use dyno_load::share;
 use crate::backend::{Backend, BackendReport, Mysql, Null, Postgresql, SqlBackend, Sqlite, Status};
 use crate::client::{Cause, Client, Ending, Message, Progress, Turn, Until};
 use crate::clock::{cpu_so_far, instant_at, nanoseconds, now_ns};
-use crate::failure::Failure;
+use crate::failure::{ErrorKind, Failure};
 use crate::gate::Gate;
 use crate::job::{BackendJob, Job, Pace, Phase, WorkloadJob};
 use crate::output::{Output, Span};
@@ -87,10 +87,7 @@ fn drive_on_any<B: YcsbBackend>(job: &Job, options: &Options) -> io::Result<Driv
         }
         (WorkloadJob::Ycsb(ycsb), _) => carry_out::<B, _>(job, options, &YcsbRun::new(job, ycsb)),
         // The door lets no other workload in to a backend that takes no SQL.
-        (_, phase) => {
-            let idle = phase != Phase::Run;
-            carry_out::<B, _>(job, options, &NullRun { idle })
-        }
+        _ => carry_out::<B, _>(job, options, &NullRun::new(job)),
     }
 }
 
@@ -242,6 +239,11 @@ impl<'a> Run<'a> {
             return Turn::Open {
                 schedule: &schedules[part],
                 until,
+                drain_ns: match (self.job.pace, until) {
+                    (Pace::Open { drain, .. }, Until::Either(..)) => nanoseconds(drain),
+                    // What comes after a warm-up is not to wait for it.
+                    _ => 0,
+                },
             };
         }
         let own = |operations| match operations {
@@ -408,6 +410,8 @@ struct Ends {
     failure: Option<Failure>,
     halted: bool,
     timed_out: bool,
+    /// Of the part that goes on: the first of each kind, and what it was.
+    errors: BTreeMap<ErrorKind, String>,
     reconnects: u64,
     counters: Status,
 }
@@ -470,9 +474,13 @@ impl<'a> Collector<'a> {
         self.ends.failure.is_none() && !self.ends.halted
     }
 
-    /// The first failure is the one that is reported; those after it may follow from it.
+    /// The first failure is the one that is reported, as those after it may follow from it; unless it
+    /// follows from a later one, of a client that was slower to say it.
     fn fail(&mut self, failure: Failure) {
-        self.ends.failure.get_or_insert(failure);
+        match &self.ends.failure {
+            Some(first) if !first.follows_from(&failure) => {}
+            _ => self.ends.failure = Some(failure),
+        }
     }
 
     /// Takes messages until all clients have ended, and opens the gate once all of them are warm.
@@ -492,7 +500,14 @@ impl<'a> Collector<'a> {
             let due = self.part.shown.0 + self.run.job.interval;
             let wait = due.saturating_sub(self.part.origin.elapsed());
             match messages.recv_timeout(wait.min(LOOK_EVERY)) {
-                Ok(Message::Failed(failed)) => self.output.failed(&failed)?,
+                Ok(Message::Failed(failed)) => {
+                    self.output.failed(&failed)?;
+                    let operation = self.run.operations[failed.index];
+                    self.ends
+                        .errors
+                        .entry(failed.error.kind)
+                        .or_insert_with(|| format!("{operation}: {}", failed.error.message));
+                }
                 Ok(Message::Warm { client, end_ns }) => {
                     warm += 1;
                     self.part.end_ns = self.part.end_ns.max(end_ns);
@@ -583,6 +598,7 @@ impl<'a> Collector<'a> {
             origin = together.max(origin);
         }
         self.part = Part::begin(false, origin);
+        self.ends.errors.clear();
         self.times.measured_from_ns = self.part.origin_ns;
         self.run
             .timeline()
@@ -646,20 +662,46 @@ impl<'a> Collector<'a> {
         let _ = writeln!(io::stdout(), "{line}");
     }
 
-    /// How far an open loop kept to its schedule; a rate that was not reached fails the run.
-    fn open_loop(&mut self, end_ns: u64) -> Option<OpenLoop> {
+    /// Whether so much failed that what succeeded does not tell of what was asked for.
+    fn too_many_failed(&self) -> Option<Failure> {
+        let total = self.run.timeline().total.total();
+        let (failed, most) = (total.errors.total(), self.run.job.max_share_failed);
+        let all = failed + total.latency.len();
+        let kind = total.errors.commonest()?;
+        if failed < all && failed as f64 <= most * all as f64 {
+            return None;
+        }
+        let allowed = if failed == all {
+            "none succeeded".to_owned()
+        } else {
+            let share = failed as f64 / all as f64 * 100.0;
+            format!("{share:.2} %, at most {:.2} % allowed", most * 100.0)
+        };
+        Some(Failure::new(
+            "operations_failed",
+            format!(
+                "{failed} of {all} operations failed ({allowed}), most of them as {}; the first of these, {}",
+                kind.name(),
+                self.ends.errors.get(&kind).map_or("", String::as_str)
+            ),
+        ))
+    }
+
+    /// How far an open loop kept to its schedule, and whether that was too little.
+    fn open_loop(&self, end_ns: u64) -> Option<(OpenLoop, Option<Failure>)> {
         let Pace::Open {
             rate_per_s,
             arrivals,
             min_share_sent,
+            ..
         } = self.run.job.pace
         else {
             return None;
         };
         let schedule = &self.run.schedules.as_ref()?[1];
         let until = match self.run.measured_end() {
-            Until::Either(operations, _) if !self.is_complete() => {
-                Until::Either(operations, end_ns)
+            Until::Either(operations, most_ns) if !self.is_complete() => {
+                Until::Either(operations, end_ns.min(most_ns))
             }
             until => until,
         };
@@ -667,23 +709,24 @@ impl<'a> Collector<'a> {
         let open = OpenLoop::new(
             rate_per_s,
             arrivals,
-            (taken + left, left),
+            (taken + left, schedule.late(), left),
             self.run.timeline().total.lag.as_ref(),
         );
-        if self.is_complete() && open.share_sent < min_share_sent {
-            self.fail(Failure::new(
+        let in_time = open.share_in_time();
+        let not_reached = (in_time < min_share_sent).then(|| {
+            Failure::new(
                 "rate_not_reached",
                 format!(
-                    "{left} of {} requests that were due were never sent ({:.2} % sent, at least \
-                     {:.2} % asked for): the store or the driver cannot keep up with {rate_per_s} \
-                     requests per second",
+                    "{} of {} requests that were due were not sent in time ({:.2} % sent, at least {:.2} % \
+                     asked for): the store or the driver cannot keep up with {rate_per_s} requests per second",
+                    left + schedule.late(),
                     taken + left,
-                    open.share_sent * 100.0,
+                    in_time * 100.0,
                     min_share_sent * 100.0
                 ),
-            ));
-        }
-        Some(open)
+            )
+        });
+        Some((open, not_reached))
     }
 
     /// Writes the result.
@@ -710,8 +753,16 @@ impl<'a> Collector<'a> {
         } else {
             EndedBy::Operations
         };
-        let open = self.open_loop(end_ns);
-        let timed_out = ended_by == EndedBy::Duration;
+        let (open, not_reached) = self.open_loop(end_ns).unzip();
+        if self.is_complete() {
+            // A rate may not be reached because of what failed.
+            if let Some(failure) = self.too_many_failed().or(not_reached.flatten()) {
+                self.fail(failure);
+            }
+        }
+        // What was cut short after its time was over has a rate of that time all the same.
+        let timed_out = ended_by == EndedBy::Duration
+            || ended_by != EndedBy::Operations && end_ns > self.run.measured_end().window_ns();
         self.times.elapsed_s = match self.run.job.duration {
             Some(duration) if timed_out => duration,
             _ => Duration::from_nanos(end_ns),

@@ -36,6 +36,18 @@ impl Failure {
             format!("operation {operation}: {}", error.message),
         )
     }
+
+    /// Whether `other` says why this came about: a server that ends tells it to one client, and the
+    /// connections of all break.
+    #[must_use]
+    pub fn follows_from(&self, other: &Self) -> bool {
+        let is = |failure: &Self, what: fn(ErrorKind) -> bool| {
+            ErrorKind::ALL
+                .into_iter()
+                .any(|kind| kind.name() == failure.kind && what(kind))
+        };
+        is(self, ErrorKind::breaks_connection) && is(other, ErrorKind::is_fatal)
+    }
 }
 
 impl std::fmt::Display for Failure {
@@ -74,6 +86,16 @@ impl ErrorCounts {
         self.0.iter().sum()
     }
 
+    /// The kind that appeared most often.
+    #[must_use]
+    pub fn commonest(&self) -> Option<ErrorKind> {
+        let of = |kind: ErrorKind| self.0[kind as usize];
+        ErrorKind::ALL
+            .into_iter()
+            .filter(|&kind| of(kind) > 0)
+            .max_by_key(|&kind| of(kind))
+    }
+
     /// By name, those that appeared.
     #[must_use]
     pub fn by_name(&self) -> BTreeMap<&'static str, u64> {
@@ -99,8 +121,21 @@ mod tests {
         let mut more = ErrorCounts::default();
         more.count(ErrorKind::MissingKey);
         assert_eq!(more.by_name(), BTreeMap::from([("missing_key", 1)]));
+        assert_eq!(ErrorCounts::default().commonest(), None);
         counts.add(&more);
+        assert_eq!(counts.commonest(), Some(ErrorKind::MissingKey));
         assert_eq!(counts.by_name()["missing_key"], 2);
         assert_eq!(counts.total(), ErrorKind::ALL.len() as u64 + 1);
+    }
+
+    #[test]
+    fn a_broken_connection_follows_from_what_ended_the_server_and_from_nothing_else() {
+        let of = |kind: &str| Failure::new(kind, "");
+        assert!(of("connection_lost").follows_from(&of("disk_full")));
+        assert!(of("unavailable").follows_from(&of("corrupt")));
+        assert!(!of("connection_lost").follows_from(&of("timeout")));
+        assert!(!of("disk_full").follows_from(&of("connection_lost")));
+        assert!(!of("disk_full").follows_from(&of("corrupt")));
+        assert!(!of("late_start").follows_from(&of("disk_full")));
     }
 }

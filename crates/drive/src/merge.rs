@@ -21,7 +21,7 @@ use crate::clock::nanoseconds;
 use crate::failure::{ErrorCounts, ErrorKind};
 use crate::output::{ERRORS, INTERVALS, LATENCIES, Output, RESULT, Span};
 use crate::record::{Recording, add};
-use crate::result::{Figures, OpenLoop};
+use crate::result::{DriverNumber, Figures, OpenLoop};
 
 /// Drivers that began further apart than this, as a share of an interval, did not measure together.
 const TOGETHER: f64 = 0.5;
@@ -71,6 +71,7 @@ pub fn merge(folders: &[PathBuf], out: &Path) -> Result<Value, MergeError> {
     for other in &parts[1..] {
         first.check_same_job(other)?;
     }
+    check_numbers(&parts)?;
     let complete = parts.iter().all(|part| part.result["outcome"] == "ok");
     if complete {
         check_together(&parts)?;
@@ -166,6 +167,11 @@ impl Part {
             ("backend", backend(self) != backend(other)),
             ("operations", self.operations() != other.operations()),
             ("format", self.result["format"] != other.result["format"]),
+            (
+                "workload",
+                self.result["workload"] != other.result["workload"],
+            ),
+            ("seed", self.result["seed"] != other.result["seed"]),
         ];
         match differing.into_iter().find(|(_, differs)| *differs) {
             None => Ok(()),
@@ -175,6 +181,43 @@ impl Part {
                 other.folder.display()
             ))),
         }
+    }
+}
+
+/// Each driver of those that shared the workload is there, once.
+fn check_numbers(parts: &[Part]) -> Result<(), MergeError> {
+    let mut drivers: BTreeMap<u64, &Part> = BTreeMap::new();
+    let mut known: Option<(u64, &Part)> = None;
+    for part in parts {
+        let folder = part.folder.display();
+        let driver: DriverNumber = serde_json::from_value(part.result["driver"].clone())
+            .map_err(|_| MergeError(format!("{folder} is not the result of one driver")))?;
+        let (of, first) = *known.get_or_insert((driver.of, part));
+        if of != driver.of {
+            return Err(MergeError(format!(
+                "{} is of one of {of} drivers and {folder} of one of {}: they are not results of one job",
+                first.folder.display(),
+                driver.of
+            )));
+        }
+        if let Some(same) = drivers.insert(driver.number, part) {
+            return Err(MergeError(format!(
+                "{} and {folder} are both results of driver {} of {of}, which counts once",
+                same.folder.display(),
+                driver.number
+            )));
+        }
+    }
+    let Some((of, first)) = known else {
+        return Ok(());
+    };
+    match (0..of).find(|number| !drivers.contains_key(number)) {
+        None => Ok(()),
+        Some(missing) => Err(MergeError(format!(
+            "{} is of one of {of} drivers, and of these only {} are given: number {missing} is missing",
+            first.folder.display(),
+            drivers.len()
+        ))),
     }
 }
 
@@ -276,6 +319,7 @@ impl Merged {
         for key in ["clients", "drivers", "reconnects"] {
             result[key] = json!(parts.iter().map(|part| part.number(key)).sum::<u64>());
         }
+        result["driver"] = Value::Null;
         for key in ["started_ns", "measured_from_ns"] {
             result[key] = json!(least(parts, key));
         }
@@ -327,7 +371,7 @@ impl Merged {
         json!(OpenLoop::new(
             rate_per_s,
             arrivals,
-            (count("due"), count("unsent")),
+            (count("due"), count("sent_late"), count("unsent")),
             self.total.lag.as_ref(),
         ))
     }

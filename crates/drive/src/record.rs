@@ -60,7 +60,7 @@ pub struct Series {
     pub late: u64,
     /// Those that did not, by kind.
     pub errors: ErrorCounts,
-    /// How long these took, from the actual start.
+    /// How long these took, from the intended start: what waited for a connection to be made anew waited.
     pub failed: Histogram<u64>,
 }
 
@@ -93,7 +93,7 @@ impl Series {
         let count = u64::from(sample.count);
         if let Some(kind) = sample.error {
             self.errors.count(kind);
-            note(&mut self.failed, sample.service_ns, 1);
+            note(&mut self.failed, sample.service_ns + sample.lag_ns, 1);
             return;
         }
         let share_ns = if count == 1 {
@@ -226,13 +226,20 @@ mod tests {
             ..OK
         };
         recording.note(&lagging, u64::MAX);
+        let failed = Sample {
+            lag_ns: 2_000_000,
+            error: Some(ErrorKind::Connect),
+            ..OK
+        };
+        recording.note(&failed, u64::MAX);
         let series = &recording.series[0];
         let near = |histogram: &Histogram<u64>, expected: f64| {
             (histogram.max() as f64 / expected - 1.0).abs() < 1e-3
         };
         assert!(near(&series.latency, 1_000_100.0));
         assert!(near(series.service.as_ref().unwrap(), 100.0));
-        assert!(near(recording.lag.as_ref().unwrap(), 1_000_000.0));
+        assert!(near(&series.failed, 2_000_100.0));
+        assert!(near(recording.lag.as_ref().unwrap(), 2_000_000.0));
     }
 
     /// The bar that results are held to: any quantile within 0.1 % of the exact one.

@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use hdrhistogram::Histogram;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use crate::backend::BackendReport;
 use crate::failure::Failure;
@@ -61,6 +62,10 @@ pub struct DriveResult {
     pub clients: u32,
     /// Whose results these are.
     drivers: u32,
+    /// As in the job.
+    driver: DriverNumber,
+    seed: u64,
+    workload: Value,
     reconnects: u64,
     checks: Vec<Check>,
     ledger: Option<LedgerCount>,
@@ -79,6 +84,15 @@ pub struct DriveResult {
     pub backend: BackendReport,
     /// Of the programs and libraries involved.
     pub versions: BTreeMap<String, String>,
+}
+
+/// A driver among several.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
+pub struct DriverNumber {
+    /// From 0.
+    pub number: u64,
+    /// How many there are.
+    pub of: u64,
 }
 
 impl DriveResult {
@@ -111,6 +125,12 @@ impl DriveResult {
             open: measured.open,
             clients: job.clients,
             drivers: 1,
+            driver: DriverNumber {
+                number: job.driver.number,
+                of: job.driver.of,
+            },
+            seed: job.seed,
+            workload: job.workload_as_asked.clone(),
             reconnects: measured.reconnects,
             checks: measured.findings.checks,
             ledger: measured.findings.ledger,
@@ -163,6 +183,8 @@ pub struct OpenLoop {
     rate_per_s: f64,
     arrivals: Arrivals,
     due: u64,
+    /// Those that were sent after the measured part was over.
+    sent_late: u64,
     unsent: u64,
     /// Of the requests that were due.
     pub share_sent: f64,
@@ -170,26 +192,41 @@ pub struct OpenLoop {
 }
 
 impl OpenLoop {
-    /// Of `due` requests `unsent` were never sent; the others were sent with a lag.
+    /// Of `due` requests `unsent` were never sent and `sent_late` after the part; all that were sent have a lag.
     #[must_use]
     pub fn new(
         rate_per_s: f64,
         arrivals: Arrivals,
-        (due, unsent): (u64, u64),
+        (due, sent_late, unsent): (u64, u64, u64),
         lag: Option<&Histogram<u64>>,
     ) -> Self {
         Self {
             rate_per_s,
             arrivals,
             due,
+            sent_late,
             unsent,
-            share_sent: if due == 0 {
-                1.0
-            } else {
-                (due - unsent) as f64 / due as f64
-            },
+            share_sent: share(due - unsent, due),
             lag_us: lag.and_then(Latency::of),
         }
+    }
+
+    /// Of the requests that were due, those that were sent before the measured part was over: a store that is too
+    /// slow for the rate sends the others later, as long as it is waited for.
+    #[must_use]
+    pub fn share_in_time(&self) -> f64 {
+        share(
+            self.due.saturating_sub(self.unsent + self.sent_late),
+            self.due,
+        )
+    }
+}
+
+fn share(part: u64, whole: u64) -> f64 {
+    if whole == 0 {
+        1.0
+    } else {
+        part as f64 / whole as f64
     }
 }
 
@@ -226,7 +263,7 @@ pub struct Figures {
     pub latency_us: Option<Latency>,
     /// In an open loop: their times from the actual start.
     pub service_us: Option<Latency>,
-    /// How long those took that did not, from the actual start.
+    /// How long those took that did not, in an open loop from the intended start.
     pub failed_us: Option<Latency>,
 }
 
@@ -298,7 +335,7 @@ pub struct FailedLine<'a> {
     pub operation: &'a str,
     /// As what it is counted.
     pub kind: &'a str,
-    /// How long it took, in microseconds.
+    /// How long it took, in microseconds; in an open loop from its intended start.
     pub took_us: f64,
     /// What the store said.
     pub message: &'a str,

@@ -13,6 +13,8 @@ use crate::job::Arrivals;
 pub struct Schedule {
     law: Law,
     taken: AtomicU64,
+    /// Those of them that were taken when the part's time was over.
+    late: AtomicU64,
 }
 
 #[derive(Debug)]
@@ -64,13 +66,24 @@ impl Schedule {
                 }
             },
             taken: AtomicU64::new(0),
+            late: AtomicU64::new(0),
         }
     }
 
-    /// Takes the next arrival, as ns since the part began, unless the part is over by `now_ns`, or has no
-    /// more: then says why.
+    /// Takes the next arrival, as ns since the part began, unless the part has been over for `drain_ns` by
+    /// `now_ns`, or has no more: then says why.
     #[inline]
-    pub fn take(&self, until: Until, now_ns: u64) -> Result<u64, Cause> {
+    pub fn take(&self, until: Until, drain_ns: u64, now_ns: u64) -> Result<u64, Cause> {
+        // Of what is due within the part nothing is left out because a store stood still over its end.
+        let taken = self.take_until(until, now_ns.saturating_sub(drain_ns));
+        if taken.is_ok() && now_ns >= until.window_ns() {
+            self.late.fetch_add(1, Ordering::Relaxed);
+        }
+        taken
+    }
+
+    #[inline]
+    fn take_until(&self, until: Until, now_ns: u64) -> Result<u64, Cause> {
         match &self.law {
             Law::Constant(constant) => {
                 let number = self.taken.fetch_add(1, Ordering::Relaxed);
@@ -100,6 +113,11 @@ impl Schedule {
                 }
             }
         }
+    }
+
+    /// How many were taken after the part's time was over.
+    pub fn late(&self) -> u64 {
+        self.late.load(Ordering::Relaxed)
     }
 
     /// How many were taken, and how many more were due within the part. For when all clients have ended.
@@ -168,7 +186,7 @@ mod tests {
     const SECOND_NS: u64 = 1_000_000_000;
 
     fn taken(schedule: &Schedule, until: Until) -> Vec<u64> {
-        std::iter::from_fn(|| schedule.take(until, 0).ok()).collect()
+        std::iter::from_fn(|| schedule.take(until, 0, 0).ok()).collect()
     }
 
     #[test]
@@ -180,7 +198,7 @@ mod tests {
             taken(&schedule, until),
             [0, 250_000_000, 500_000_000, 750_000_000]
         );
-        assert_eq!(schedule.take(until, 0), Err(Cause::Duration));
+        assert_eq!(schedule.take(until, 0, 0), Err(Cause::Duration));
         assert_eq!(schedule.taken_and_left(until), (4, 0));
     }
 
@@ -204,10 +222,29 @@ mod tests {
                 taken(&Schedule::new(1000.0, arrivals, Driver::ALONE, 1, 0), until).len() as u64;
             let schedule = Schedule::new(1000.0, arrivals, Driver::ALONE, 1, 0);
             for _ in 0..10 {
-                schedule.take(until, 0).unwrap();
+                schedule.take(until, 0, 0).unwrap();
             }
-            assert_eq!(schedule.take(until, SECOND_NS), Err(Cause::Duration));
+            assert_eq!(schedule.take(until, 0, SECOND_NS), Err(Cause::Duration));
             assert_eq!(schedule.taken_and_left(until), (10, all - 10));
+        }
+    }
+
+    #[test]
+    fn what_was_due_in_time_is_taken_for_a_while_longer_and_nothing_else_is() {
+        for arrivals in [Arrivals::Constant, Arrivals::Poisson] {
+            let until = Until::Either(u64::MAX, SECOND_NS);
+            let in_time = taken(&Schedule::new(1000.0, arrivals, Driver::ALONE, 1, 0), until);
+            let schedule = Schedule::new(1000.0, arrivals, Driver::ALONE, 1, 0);
+            let late: Vec<u64> =
+                std::iter::from_fn(|| schedule.take(until, SECOND_NS, 2 * SECOND_NS - 1).ok())
+                    .collect();
+            assert_eq!(late, in_time);
+            assert_eq!(schedule.taken_and_left(until), (in_time.len() as u64, 0));
+            let schedule = Schedule::new(1000.0, arrivals, Driver::ALONE, 1, 0);
+            assert_eq!(
+                schedule.take(until, SECOND_NS, 2 * SECOND_NS),
+                Err(Cause::Duration)
+            );
         }
     }
 
@@ -216,7 +253,7 @@ mod tests {
         let schedule = Schedule::new(1e6, Arrivals::Poisson, Driver::ALONE, 1, 0);
         let until = Until::Either(5, u64::MAX);
         assert_eq!(taken(&schedule, until).len(), 5);
-        assert_eq!(schedule.take(until, 0), Err(Cause::Operations));
+        assert_eq!(schedule.take(until, 0, 0), Err(Cause::Operations));
         assert_eq!(schedule.taken_and_left(until), (5, 0));
     }
 
@@ -253,8 +290,11 @@ mod tests {
     #[test]
     fn the_warm_up_has_other_arrivals_than_what_comes_after_it() {
         let first = |part| {
-            Schedule::new(10.0, Arrivals::Poisson, Driver::ALONE, 1, part)
-                .take(Until::Either(9, u64::MAX), 0)
+            Schedule::new(10.0, Arrivals::Poisson, Driver::ALONE, 1, part).take(
+                Until::Either(9, u64::MAX),
+                0,
+                0,
+            )
         };
         assert_ne!(first(0), first(1));
     }

@@ -110,6 +110,17 @@ pub fn check_range<T: PartialOrd + Copy + std::fmt::Display>(
     ))
 }
 
+/// Refuses what is not above 0, or above `most`.
+pub fn check_above_0(path: &str, value: f64, most: f64) -> Result<(), JobError> {
+    if value > 0.0 && value <= most {
+        return Ok(());
+    }
+    Err(JobError::new(
+        path,
+        format!("{value} is out of range, expected a number above 0 and at most {most}"),
+    ))
+}
+
 /// The keys that are there, joined; the whole job is called `job`.
 fn join(keys: [&str; 3]) -> String {
     let keys: Vec<&str> = keys.into_iter().filter(|key| !key.is_empty()).collect();

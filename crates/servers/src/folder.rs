@@ -15,6 +15,8 @@ impl Folder {
         static NUMBER: AtomicU32 = AtomicU32::new(0);
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
         let path = env::temp_dir().join(format!("dyno-{name}-{}-{number}", process::id()));
+        // One of an earlier process with the same number, which was killed.
+        let _ = fs::remove_dir_all(&path);
         fs::create_dir(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
         Self(path)
     }

@@ -9,12 +9,13 @@
     clippy::unwrap_used
 )]
 
-mod common;
+mod disk;
 mod folder;
 mod mariadb;
 mod mysql;
 mod postgres;
 mod process;
+mod shared;
 
 use std::env;
 use std::net::TcpListener;
@@ -22,12 +23,16 @@ use std::path::PathBuf;
 use std::thread;
 use std::time::{Duration, Instant};
 
-pub use common::Shared;
+pub use disk::{in_mounts, may_mount};
 pub use folder::Folder;
 pub use mariadb::Mariadb;
 pub use mysql::Mysql;
 pub use postgres::Postgres;
 pub use process::Process;
+pub use shared::Shared;
+
+/// Longer than anything takes that comes about at all.
+const LONG: Duration = Duration::from_secs(60);
 
 /// Where dyno keeps what takes long to make.
 fn cache() -> PathBuf {

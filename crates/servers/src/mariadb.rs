@@ -6,12 +6,13 @@ use std::io::Read;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::{Arc, Mutex, PoisonError, Weak};
-use std::time::Duration;
+use std::sync::Arc;
 
+use nix::sys::signal::Signal;
 use nix::unistd::Uid;
 
-use crate::{Folder, Process, cache, free_port, wait_until};
+use crate::disk::on_disk;
+use crate::{Folder, LONG, Process, Shared, cache, free_port, wait_until};
 
 const INSTALL: &str = "install it: apt-get install mariadb-server";
 
@@ -22,6 +23,8 @@ pub struct Mariadb {
     folder: Folder,
     port: u16,
     options: Vec<String>,
+    /// The room on a disk of its own, in MiB.
+    room: Option<u32>,
 }
 
 impl Mariadb {
@@ -31,9 +34,19 @@ impl Mariadb {
         Self::start_with(&[])
     }
 
+    /// As [`Self::start`], with its data on a disk that has so much room left and ends with the process.
+    #[must_use]
+    pub fn start_on_disk(room_mib: u32) -> Self {
+        Self::start_as(&[], Some(room_mib))
+    }
+
     /// As [`Self::start`], with options such as `--max-connections=3`.
     #[must_use]
     pub fn start_with(options: &[&str]) -> Self {
+        Self::start_as(options, None)
+    }
+
+    fn start_as(options: &[&str], room: Option<u32>) -> Self {
         let folder = Folder::new("mariadb");
         folder.copy(&template(), "data");
         let mut server = Self {
@@ -41,28 +54,29 @@ impl Mariadb {
             folder,
             port: free_port(),
             options: options.iter().map(|&option| option.to_owned()).collect(),
+            room,
         };
         server.start_again();
         server
     }
 
-    /// One for all tests that run at the same time and leave it as it is; it ends with the last of them.
+    /// The one for all tests, as [`Shared`] is.
     #[must_use]
     pub fn shared() -> Arc<Self> {
-        static SHARED: Mutex<Weak<Mariadb>> = Mutex::new(Weak::new());
-        shared(&SHARED, Self::start)
+        static SHARED: Shared<Mariadb> = Shared::new();
+        SHARED.get(Self::start)
     }
 
     /// Starts it anew with the same data, at the same addresses.
     pub fn start_again(&mut self) {
         assert!(self.process.is_none(), "it runs already");
         let path = self.folder.path();
-        let log = path.join("log");
+        let (data, log) = (path.join("data"), path.join("log"));
         let mut command = Command::new(program("mariadbd"));
         command
             .arg("--no-defaults")
             .args(as_root())
-            .arg(format!("--datadir={}", path.join("data").display()))
+            .arg(format!("--datadir={}", data.display()))
             .arg(format!("--socket={}", self.socket().display()))
             .arg(format!("--port={}", self.port))
             .args(SMALL)
@@ -75,7 +89,10 @@ impl Mariadb {
                 "--key-buffer-size=1M",
             ])
             .args(&self.options);
-        let mut process = Process::start(&mut command, &log, INSTALL);
+        if let Some(room) = self.room {
+            command = on_disk(&command, &data, room);
+        }
+        let mut process = Process::start(&mut command, &log, Signal::SIGKILL, INSTALL);
         wait_for_greeting(&mut process, &self.socket(), &log);
         self.process = Some(process);
     }
@@ -152,16 +169,6 @@ fn make_template(data: &Path) {
     );
 }
 
-/// What is there already, or is made now for all who ask until nobody has it any longer.
-pub(crate) fn shared<T>(place: &Mutex<Weak<T>>, make: impl FnOnce() -> T) -> Arc<T> {
-    let mut place = place.lock().unwrap_or_else(PoisonError::into_inner);
-    place.upgrade().unwrap_or_else(|| {
-        let made = Arc::new(make());
-        *place = Arc::downgrade(&made);
-        made
-    })
-}
-
 /// A program of the path, or of where Debian keeps those of administrators.
 fn program(name: &str) -> PathBuf {
     let path = env::var_os("PATH").unwrap_or_default();
@@ -179,7 +186,7 @@ pub(crate) fn as_root() -> Option<&'static str> {
 
 /// Waits until the server greets.
 pub(crate) fn wait_for_greeting(process: &mut Process, socket: &Path, log: &Path) {
-    wait_until(Duration::from_secs(60), "the server's greeting", || {
+    wait_until(LONG, "the server's greeting", || {
         if process.has_ended() {
             let log = fs::read_to_string(log).unwrap_or_default();
             panic!("the server ended while starting:\n{log}");

@@ -3,10 +3,12 @@
 use std::env;
 use std::path::PathBuf;
 use std::process::Command;
-use std::sync::{Arc, Mutex, Weak};
+use std::sync::Arc;
 
-use crate::mariadb::{as_root, shared, wait_for_greeting};
-use crate::{Folder, Process, cache, free_port};
+use nix::sys::signal::Signal;
+
+use crate::mariadb::{as_root, wait_for_greeting};
+use crate::{Folder, Process, Shared, cache, free_port};
 
 const INSTALL: &str = "make it once by tests/servers/mysql-root.sh";
 
@@ -59,7 +61,7 @@ impl Mysql {
                 "--innodb-flush-log-at-trx-commit=2",
             ])
             .args(options);
-        let mut process = Process::start(&mut command, &log, INSTALL);
+        let mut process = Process::start(&mut command, &log, Signal::SIGKILL, INSTALL);
         wait_for_greeting(&mut process, &socket, &log);
         Self {
             _process: process,
@@ -68,11 +70,11 @@ impl Mysql {
         }
     }
 
-    /// One for all tests that run at the same time and leave it as it is; it ends with the last of them.
+    /// The one for all tests, as [`Shared`] is.
     #[must_use]
     pub fn shared() -> Arc<Self> {
-        static SHARED: Mutex<Weak<Mysql>> = Mutex::new(Weak::new());
-        shared(&SHARED, Self::start)
+        static SHARED: Shared<Mysql> = Shared::new();
+        SHARED.get(Self::start)
     }
 
     /// Its socket file.

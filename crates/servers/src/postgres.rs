@@ -1,33 +1,33 @@
 //! `PostgreSQL`, by the programs of the machine. Run by root it belongs to the account `postgres`, as it
 //! refuses to run as root.
 
-use std::fs::{self, File};
-use std::os::unix::process::CommandExt;
+use std::fs;
+use std::os::unix::fs::chown;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Command;
+use std::sync::Arc;
 
 use nix::sys::signal::Signal;
-use nix::unistd::User;
+use nix::unistd::{Uid, User};
 
-use crate::common::{Folder, Process, account};
-use crate::{free_port, wait_until};
+use crate::disk::on_disk;
+use crate::{Folder, LONG, Process, Shared, free_port, wait_until};
+
+const INSTALL: &str = "install it: apt-get install postgresql";
 
 /// How often another port is tried where somebody was faster to take one.
 const PORTS_TRIED: u32 = 5;
 
-/// Longer than anything takes that comes about at all.
-const LONG: std::time::Duration = std::time::Duration::from_secs(60);
-
 /// A server with an empty database `postgres` and the superuser `dyno`, who needs no password.
 #[derive(Debug)]
 pub struct Postgres {
-    programs: PathBuf,
+    process: Option<Process>,
+    folder: Folder,
+    port: u16,
     account: Option<User>,
     settings: Vec<String>,
-    port: u16,
-    process: Process,
-    // Dropped after the process has ended.
-    folder: Folder,
+    /// What of its data is on a disk of its own, and the room there in MiB.
+    disk: Option<(String, u32)>,
 }
 
 impl Postgres {
@@ -35,55 +35,47 @@ impl Postgres {
     /// `pg_hba.conf` for accounts other than `dyno`.
     #[must_use]
     pub fn start(settings: &[&str], access: &[&str]) -> Self {
-        let programs = programs();
-        let account = account("postgres");
-        let folder = Folder::new("postgres", account.as_ref());
-        let data = folder.path().join("data");
-        let initdb = command(&programs.join("initdb"), &folder, account.as_ref())
-            .args([
-                "--username=dyno",
-                "--auth=trust",
-                "--encoding=UTF8",
-                "--locale=C",
-                "--no-sync",
-            ])
-            .args(["--wal-segsize=1", "--pgdata"])
-            .arg(&data)
-            .output()
-            .unwrap();
-        assert!(
-            initdb.status.success(),
-            "{}",
-            String::from_utf8_lossy(&initdb.stderr)
-        );
-        let own = ["local all dyno trust", "host all dyno samehost trust"];
-        let access = [&own, access].concat().join("\n") + "\n";
-        fs::write(data.join("pg_hba.conf"), access).unwrap();
-        let settings: Vec<String> = settings
-            .iter()
-            .map(|setting| (*setting).to_owned())
-            .collect();
-        for _ in 0..PORTS_TRIED {
-            let port = free_port();
-            let mut process = spawn(&programs, &folder, account.as_ref(), &settings, port);
-            if wait_ready(&folder, &mut process) {
-                return Self {
-                    programs,
-                    account,
-                    settings,
-                    port,
-                    process,
-                    folder,
-                };
-            }
-        }
-        panic!("PostgreSQL does not start: {}", log(&folder));
+        Self::start_as(settings, access, None)
     }
 
-    /// The port on 127.0.0.1.
+    /// As [`Self::start`], with a folder of its data on a disk that has so much room left and ends with
+    /// the process: `base` holds the tables, `pg_wal` the log.
     #[must_use]
-    pub fn port(&self) -> u16 {
-        self.port
+    pub fn start_on_disk(settings: &[&str], folder: &str, room_mib: u32) -> Self {
+        Self::start_as(settings, &[], Some((folder.to_owned(), room_mib)))
+    }
+
+    fn start_as(settings: &[&str], access: &[&str], disk: Option<(String, u32)>) -> Self {
+        let mut server = Self {
+            process: None,
+            folder: Folder::new("postgres"),
+            port: 0,
+            account: account(),
+            settings: settings.iter().map(|&one| one.to_owned()).collect(),
+            disk,
+        };
+        server.make_data(access);
+        for _ in 0..PORTS_TRIED {
+            server.port = free_port();
+            if server.starts() {
+                return server;
+            }
+        }
+        let log = fs::read_to_string(server.log()).unwrap_or_default();
+        panic!("PostgreSQL does not start: {log}");
+    }
+
+    /// The one for all tests, as [`Shared`] is.
+    #[must_use]
+    pub fn shared() -> Arc<Self> {
+        static SHARED: Shared<Postgres> = Shared::new();
+        SHARED.get(|| Self::start(&[], &[]))
+    }
+
+    /// Starts it anew with the same data, at the same addresses.
+    pub fn start_again(&mut self) {
+        // Those that were left by the first one may still be ending, and it starts only without them.
+        wait_until(LONG, "PostgreSQL starts again", || self.starts());
     }
 
     /// The socket's file.
@@ -92,95 +84,121 @@ impl Postgres {
         self.folder.path().join(format!(".s.PGSQL.{}", self.port))
     }
 
+    /// Its port on 127.0.0.1.
+    #[must_use]
+    pub fn port(&self) -> u16 {
+        self.port
+    }
+
     /// The first of its processes.
     #[must_use]
-    pub fn pid(&self) -> u32 {
-        self.process.pid()
+    pub fn process(&self) -> &Process {
+        self.process.as_ref().expect("it was started")
     }
 
     /// Kills its first process as if it had crashed; the others see to that and end.
     pub fn kill(&mut self) {
-        self.process.end(Signal::SIGKILL);
+        self.process.as_mut().expect("it was started").kill();
     }
 
-    /// Starts it anew, with the same data and on the same port.
-    pub fn start_again(&mut self) {
-        // Those that were left by the first one may still be ending, and it starts only without them.
-        wait_until(LONG, "PostgreSQL starts again", || {
-            let Self {
-                programs,
-                account,
-                settings,
-                port,
-                folder,
-                ..
-            } = self;
-            self.process = spawn(programs, folder, account.as_ref(), settings, *port);
-            wait_ready(folder, &mut self.process)
+    fn make_data(&self, access: &[&str]) {
+        if let Some(account) = &self.account {
+            let (user, group) = (account.uid.as_raw(), account.gid.as_raw());
+            chown(self.folder.path(), Some(user), Some(group)).expect("a folder of ours");
+        }
+        let made = self
+            .command("initdb")
+            .args(["--username=dyno", "--auth=trust", "--encoding=UTF8"])
+            .args(["--locale=C", "--no-sync", "--wal-segsize=1", "--pgdata"])
+            .arg(self.data())
+            .output()
+            .unwrap_or_else(|error| panic!("initdb: {error}; {INSTALL}"));
+        assert!(
+            made.status.success(),
+            "initdb: {}",
+            String::from_utf8_lossy(&made.stderr)
+        );
+        let own = ["local all dyno trust", "host all dyno samehost trust"];
+        let access = [&own, access].concat().join("\n") + "\n";
+        fs::write(self.data().join("pg_hba.conf"), access).expect("its folder");
+    }
+
+    /// Whether it takes connections; false where it has ended instead.
+    fn starts(&mut self) -> bool {
+        let mut command = self.command("postgres");
+        command
+            .arg("-D")
+            .arg(self.data())
+            .arg("-k")
+            .arg(self.folder.path())
+            .args(["-p", &self.port.to_string()]);
+        let usual = [
+            "listen_addresses=127.0.0.1",
+            "fsync=off",
+            "shared_buffers=16MB",
+            "autovacuum=off",
+        ];
+        for setting in usual
+            .into_iter()
+            .chain(self.settings.iter().map(String::as_str))
+        {
+            command.args(["-c", setting]);
+        }
+        if let Some((folder, room)) = &self.disk {
+            command = on_disk(&command, &self.data().join(folder), *room);
+        }
+        // Its immediate shutdown: no checkpoint, as the data go, too.
+        let mut process = Process::start(&mut command, &self.log(), Signal::SIGQUIT, INSTALL);
+        let mut ended = false;
+        wait_until(LONG, "PostgreSQL takes connections", || {
+            ended = process.has_ended();
+            ended || self.says_ready(process.id())
         });
+        self.process = Some(process);
+        !ended
+    }
+
+    /// Whether it has put into its own file that it is ready, which is what `pg_ctl` goes by.
+    fn says_ready(&self, id: u32) -> bool {
+        let file = fs::read_to_string(self.data().join("postmaster.pid")).unwrap_or_default();
+        let lines: Vec<&str> = file.lines().map(str::trim).collect();
+        lines.first() == Some(&id.to_string().as_str()) && lines.get(7) == Some(&"ready")
+    }
+
+    /// A program of the server, run in its folder by its account.
+    fn command(&self, program: &str) -> Command {
+        let program = programs().join(program);
+        let mut command = match &self.account {
+            None => Command::new(program),
+            Some(account) => {
+                let mut command = Command::new("setpriv");
+                command
+                    .arg(format!("--reuid={}", account.uid))
+                    .arg(format!("--regid={}", account.gid))
+                    .arg("--clear-groups")
+                    .arg(program);
+                command
+            }
+        };
+        command.current_dir(self.folder.path());
+        command
+    }
+
+    fn data(&self) -> PathBuf {
+        self.folder.path().join("data")
+    }
+
+    fn log(&self) -> PathBuf {
+        self.folder.path().join("log")
     }
 }
 
-fn spawn(
-    programs: &Path,
-    folder: &Folder,
-    account: Option<&User>,
-    settings: &[String],
-    port: u16,
-) -> Process {
-    let log = File::create(folder.path().join("log")).unwrap();
-    let mut command = command(&programs.join("postgres"), folder, account);
-    command
-        .arg("-D")
-        .arg(folder.path().join("data"))
-        .arg("-k")
-        .arg(folder.path())
-        .args(["-p", &port.to_string()]);
-    let usual = [
-        "listen_addresses=127.0.0.1",
-        "fsync=off",
-        "shared_buffers=16MB",
-        "autovacuum=off",
-    ];
-    for setting in usual.into_iter().chain(settings.iter().map(String::as_str)) {
-        command.args(["-c", setting]);
-    }
-    command
-        .stdin(Stdio::null())
-        .stdout(Stdio::null())
-        .stderr(log);
-    // Its immediate shutdown: no checkpoint, as the data go, too.
-    Process::new(command.spawn().unwrap(), Signal::SIGQUIT)
-}
-
-/// Whether it takes connections; false where it has ended instead.
-fn wait_ready(folder: &Folder, process: &mut Process) -> bool {
-    let mut ended = false;
-    wait_until(LONG, "PostgreSQL takes connections", || {
-        ended = process.has_ended();
-        ended || says_ready(folder, process.pid())
-    });
-    !ended
-}
-
-/// Whether it has put into its own file that it is ready, which is what `pg_ctl` goes by.
-fn says_ready(folder: &Folder, pid: u32) -> bool {
-    let file = fs::read_to_string(folder.path().join("data/postmaster.pid")).unwrap_or_default();
-    let lines: Vec<&str> = file.lines().map(str::trim).collect();
-    lines.first() == Some(&pid.to_string().as_str()) && lines.get(7) == Some(&"ready")
-}
-
-fn command(program: &Path, folder: &Folder, account: Option<&User>) -> Command {
-    let mut command = Command::new(program);
-    command.current_dir(folder.path());
-    if let Some(account) = account {
-        command.uid(account.uid.as_raw()).gid(account.gid.as_raw());
-    }
-    command
-}
-
-fn log(folder: &Folder) -> String {
-    fs::read_to_string(folder.path().join("log")).unwrap_or_default()
+/// The account that the server runs as; `None` is the one of the test.
+fn account() -> Option<User> {
+    Uid::effective().is_root().then(|| {
+        let account = User::from_name("postgres").expect("the list of accounts");
+        account.unwrap_or_else(|| panic!("there is no account postgres; {INSTALL}"))
+    })
 }
 
 /// The folder of the server's programs: distributions keep them out of the search path, by version.
@@ -191,10 +209,9 @@ fn programs() -> PathBuf {
         .filter_map(|entry| Some(entry.ok()?.path().join("bin")))
         .collect();
     versions.sort();
+    let has = |folder: &Path, program| folder.join(program).is_file();
     std::env::split_paths(&path)
         .chain(versions)
-        .find(|folder| folder.join("initdb").is_file() && folder.join("postgres").is_file())
-        .unwrap_or_else(|| {
-            panic!("PostgreSQL's server is missing: apt-get install postgresql (Debian, Ubuntu)")
-        })
+        .find(|folder| has(folder, "initdb") && has(folder, "postgres"))
+        .unwrap_or_else(|| panic!("PostgreSQL's server is missing; {INSTALL}"))
 }

@@ -7,7 +7,7 @@ use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use socket2::{Domain, SockAddr, Socket, Type};
 
@@ -44,32 +44,38 @@ pub struct Limits {
 
 /// A connected stream. Small requests go out at once (`TCP_NODELAY`).
 #[derive(Debug)]
-pub enum Stream {
-    /// Over TCP.
+pub struct Stream {
+    channel: Channel,
+    /// By when all must have been read and written; during the log-in.
+    end: Option<Instant>,
+}
+
+#[derive(Debug)]
+enum Channel {
     Tcp(TcpStream),
-    /// Over a socket file.
     Unix(UnixStream),
 }
 
 impl Stream {
-    /// Connects within `limits.connect`. Reads and writes then have that limit each, for the log-in, until
-    /// [`Self::limit`].
+    /// Connects. `limits.connect` is on this and all that is read and written until [`Self::limit`] together,
+    /// however many addresses the host has, and however little a server says at a time.
     pub fn connect(address: &Address, limits: Limits) -> Result<Self> {
-        let stream = match address {
-            Address::Tcp(host, port) => connect_tcp(host, *port, limits.connect).map(Self::Tcp),
+        let end = Instant::now() + limits.connect;
+        let channel = match address {
+            Address::Tcp(host, port) => connect_tcp(host, *port, end).map(Channel::Tcp),
             Address::Unix(path) => {
                 let connect = || {
                     let socket = Socket::new(Domain::UNIX, Type::STREAM, None)?;
                     socket.connect_timeout(&SockAddr::unix(path)?, limits.connect)?;
-                    Ok(Self::Unix(OwnedFd::from(socket).into()))
+                    Ok(Channel::Unix(OwnedFd::from(socket).into()))
                 };
                 connect()
             }
         };
-        stream
-            .and_then(|stream| {
-                stream.limit(limits.connect, limits.connect)?;
-                Ok(stream)
+        channel
+            .map(|channel| Self {
+                channel,
+                end: Some(end),
             })
             .map_err(|error| {
                 Error::new(
@@ -79,8 +85,46 @@ impl Stream {
             })
     }
 
-    /// Sets the limits on reads and writes.
-    pub fn limit(&self, read: Duration, write: Duration) -> io::Result<()> {
+    /// Sets the limits on reads and writes, in place of the one on connecting.
+    pub fn limit(&mut self, read: Duration, write: Duration) -> io::Result<()> {
+        self.end = None;
+        self.channel.limit(read, write)
+    }
+
+    /// Whether nobody else can read what goes over it.
+    pub(crate) const fn is_private(&self) -> bool {
+        matches!(self.channel, Channel::Unix(_))
+    }
+
+    #[cold]
+    fn keep_within(&self, end: Instant) -> io::Result<()> {
+        let left = left(end)?;
+        self.channel.limit(left, left)
+    }
+
+    fn try_clone(&self) -> io::Result<Self> {
+        let channel = match &self.channel {
+            Channel::Tcp(stream) => stream.try_clone().map(Channel::Tcp),
+            Channel::Unix(stream) => stream.try_clone().map(Channel::Unix),
+        };
+        channel.map(|channel| Self {
+            channel,
+            end: self.end,
+        })
+    }
+
+    /// Closes it on both sides, also where an [`Interrupter`] still watches over it.
+    pub(crate) fn shutdown(&self) {
+        // One that is closed already needs no end.
+        let _ = match &self.channel {
+            Channel::Tcp(stream) => stream.shutdown(Shutdown::Both),
+            Channel::Unix(stream) => stream.shutdown(Shutdown::Both),
+        };
+    }
+}
+
+impl Channel {
+    fn limit(&self, read: Duration, write: Duration) -> io::Result<()> {
         match self {
             Self::Tcp(stream) => {
                 stream.set_read_timeout(Some(read))?;
@@ -92,28 +136,33 @@ impl Stream {
             }
         }
     }
+}
 
-    fn try_clone(&self) -> io::Result<Self> {
-        match self {
-            Self::Tcp(stream) => stream.try_clone().map(Self::Tcp),
-            Self::Unix(stream) => stream.try_clone().map(Self::Unix),
+impl From<UnixStream> for Stream {
+    fn from(stream: UnixStream) -> Self {
+        Self {
+            channel: Channel::Unix(stream),
+            end: None,
         }
-    }
-
-    /// Closes it on both sides, also where an [`Interrupter`] still watches over it.
-    pub(crate) fn shutdown(&self) {
-        // One that is closed already needs no end.
-        let _ = match self {
-            Self::Tcp(stream) => stream.shutdown(Shutdown::Both),
-            Self::Unix(stream) => stream.shutdown(Shutdown::Both),
-        };
     }
 }
 
-fn connect_tcp(host: &str, port: u16, limit: Duration) -> io::Result<TcpStream> {
+/// What is left of a time; an error where nothing is.
+fn left(end: Instant) -> io::Result<Duration> {
+    let left = end.saturating_duration_since(Instant::now());
+    if left.is_zero() {
+        return Err(io::ErrorKind::TimedOut.into());
+    }
+    Ok(left)
+}
+
+fn connect_tcp(host: &str, port: u16, end: Instant) -> io::Result<TcpStream> {
     let mut last = io::Error::new(io::ErrorKind::NotFound, "the name has no address");
-    for address in (host, port).to_socket_addrs()? {
-        match TcpStream::connect_timeout(&address, limit) {
+    let addresses: Vec<_> = (host, port).to_socket_addrs()?.collect();
+    for (tried, address) in addresses.iter().enumerate() {
+        // One that does not answer leaves the others their share.
+        let share = left(end)?.div_f64((addresses.len() - tried) as f64);
+        match TcpStream::connect_timeout(address, share.max(Duration::from_millis(1))) {
             Ok(stream) => {
                 stream.set_nodelay(true)?;
                 return Ok(stream);
@@ -127,9 +176,12 @@ fn connect_tcp(host: &str, port: u16, limit: Duration) -> io::Result<TcpStream> 
 impl Read for Stream {
     #[inline]
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        match self {
-            Self::Tcp(stream) => stream.read(buffer),
-            Self::Unix(stream) => stream.read(buffer),
+        if let Some(end) = self.end {
+            self.keep_within(end)?;
+        }
+        match &mut self.channel {
+            Channel::Tcp(stream) => stream.read(buffer),
+            Channel::Unix(stream) => stream.read(buffer),
         }
     }
 }
@@ -137,9 +189,12 @@ impl Read for Stream {
 impl Write for Stream {
     #[inline]
     fn write(&mut self, buffer: &[u8]) -> io::Result<usize> {
-        match self {
-            Self::Tcp(stream) => stream.write(buffer),
-            Self::Unix(stream) => stream.write(buffer),
+        if let Some(end) = self.end {
+            self.keep_within(end)?;
+        }
+        match &mut self.channel {
+            Channel::Tcp(stream) => stream.write(buffer),
+            Channel::Unix(stream) => stream.write(buffer),
         }
     }
 

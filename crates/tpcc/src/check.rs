@@ -5,7 +5,7 @@
 
 use std::fmt::Write as _;
 
-use dyno_sql::{Connection, Dialect, Result, Row, Value};
+use dyno_sql::{Connection, Dialect, Error, ErrorKind, Result, Row, Value};
 
 use crate::{Config, DISTRICTS};
 
@@ -31,12 +31,14 @@ pub enum Extent {
     Loaded,
 }
 
-/// Verifies the conditions, from the first on, while nothing else changes the store.
+/// Verifies the conditions, from the first on, while nothing else changes the store. An error where it has
+/// warehouses beyond those of `config`: nothing would be known of them.
 pub fn check<C: Connection>(
     connection: &mut C,
     config: &Config,
     extent: Extent,
 ) -> Result<Vec<Check>> {
+    refuse_others(connection, config)?;
     let mut checks = Vec::new();
     for condition in conditions(C::DIALECT, config) {
         let wanted = match condition.when {
@@ -49,6 +51,33 @@ pub fn check<C: Connection>(
         }
     }
     Ok(checks)
+}
+
+fn refuse_others<C: Connection>(connection: &mut C, config: &Config) -> Result<()> {
+    for (table, column) in [("warehouse", "w_id"), ("district", "d_w_id")] {
+        let sql = format!("SELECT MIN({column}), MAX({column}) FROM {table}");
+        let mut statement = connection.prepare(&sql)?;
+        let most = i64::from(config.warehouses);
+        let mut other = None;
+        connection.query(&mut statement, &[], |row| {
+            let ends = [row.int_or_null()?, row.int_or_null()?];
+            other = ends
+                .into_iter()
+                .flatten()
+                .find(|number| !(1..=most).contains(number));
+            Ok(())
+        })?;
+        if let Some(other) = other {
+            return Err(Error::new(
+                ErrorKind::Refused,
+                format!(
+                    "the table {table} has warehouse {other}, and warehouses 1 to {most} are to be verified: \
+                     give as many warehouses as were loaded"
+                ),
+            ));
+        }
+    }
+    Ok(())
 }
 
 /// From which extent on a condition is verified.

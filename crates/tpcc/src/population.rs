@@ -309,7 +309,8 @@ pub fn fill(
         config,
         constants: Constants::new(config),
         rng: stream(config.seed, LOAD, number),
-        text: Words::default(),
+        values: Vec::new(),
+        text: String::new(),
         each: &mut each,
     };
     match unit(config, number) {
@@ -321,61 +322,105 @@ pub fn fill(
     }
 }
 
-/// The texts of a row, one behind the other.
-#[derive(Default)]
-struct Words {
-    text: String,
-    ends: Vec<usize>,
+/// A value of the row that is made.
+#[derive(Clone, Copy)]
+enum Made {
+    Null,
+    Int(i64),
+    /// Text up to this place of the row's texts, from where the one before it ends.
+    Text(usize),
 }
 
-impl Words {
-    fn clear(&mut self) {
-        self.text.clear();
-        self.ends.clear();
-    }
-
-    /// One more text, which `fill` appends.
-    fn add(&mut self, fill: impl FnOnce(&mut String)) {
-        fill(&mut self.text);
-        self.ends.push(self.text.len());
-    }
-
-    fn get(&self, place: usize) -> Value<'_> {
-        let start = place.checked_sub(1).map_or(0, |before| self.ends[before]);
-        Value::Text(&self.text[start..self.ends[place]])
-    }
-
-    /// Two streets, the city, the state and the zip code.
-    fn add_address(&mut self, rng: &mut Random) {
-        for _ in 0..3 {
-            self.add(|text| push_a_string(text, rng, 10, 20));
-        }
-        self.add(|text| push_letters(text, rng, 2));
-        self.add(|text| push_zip(text, rng));
-    }
-}
-
+/// Makes rows value by value, in the order of the columns.
 struct Filler<'c, E> {
     config: &'c Config,
     constants: Constants,
     rng: Random,
-    text: Words,
+    values: Vec<Made>,
+    /// The texts of the row, one behind the other.
+    text: String,
     each: &'c mut E,
 }
 
 use Value::{Int, Null};
 
 impl<E: FnMut(Table, &[Value<'_>]) -> Result<()>> Filler<'_, E> {
+    fn ints<const N: usize>(&mut self, numbers: [i64; N]) {
+        self.values.extend(numbers.map(Made::Int));
+    }
+
+    /// The number, where it is known.
+    fn int_if(&mut self, known: bool, number: i64) {
+        self.values
+            .push(if known { Made::Int(number) } else { Made::Null });
+    }
+
+    /// A random number.
+    fn between(&mut self, low: i64, high: i64) {
+        let number = between(&mut self.rng, low, high);
+        self.ints([number]);
+    }
+
+    /// Text that `push` appends.
+    fn text(&mut self, push: impl FnOnce(&mut String, &mut Random)) {
+        push(&mut self.text, &mut self.rng);
+        self.values.push(Made::Text(self.text.len()));
+    }
+
+    fn a_string(&mut self, shortest: i64, longest: i64) {
+        self.text(|text, rng| push_a_string(text, rng, shortest, longest));
+    }
+
+    fn letters(&mut self, length: i64) {
+        self.text(|text, rng| push_letters(text, rng, length));
+    }
+
+    /// Two streets, the city, the state and the zip code.
+    fn address(&mut self) {
+        for _ in 0..3 {
+            self.a_string(10, 20);
+        }
+        self.letters(2);
+        self.text(push_zip);
+    }
+
+    /// The name, the address and the tax of a warehouse or a district.
+    fn place(&mut self) {
+        self.a_string(6, 10);
+        self.address();
+        self.between(0, 2_000);
+    }
+
+    /// Shows the row, which is complete, and begins the next.
+    fn show(&mut self, table: Table) -> Result<()> {
+        // As wide as the widest table.
+        let mut row = [Null; CUSTOMER.len()];
+        let mut start = 0;
+        for (value, made) in row.iter_mut().zip(&self.values) {
+            *value = match *made {
+                Made::Null => Null,
+                Made::Int(number) => Int(number),
+                Made::Text(end) => {
+                    let text = &self.text[start..end];
+                    start = end;
+                    Value::Text(text)
+                }
+            };
+        }
+        let shown = (self.each)(table, &row[..self.values.len()]);
+        self.values.clear();
+        self.text.clear();
+        shown
+    }
+
     fn items(&mut self, items: RangeInclusive<i64>) -> Result<()> {
         for item in items {
-            let (text, rng) = (&mut self.text, &mut self.rng);
-            text.clear();
-            let image = between(rng, 1, 10_000);
-            text.add(|text| push_a_string(text, rng, 14, 24));
-            let price = between(rng, 100, 10_000);
-            text.add(|text| push_data(text, rng));
-            let row = [Int(item), Int(image), text.get(0), Int(price), text.get(1)];
-            (self.each)(Table::Item, &row)?;
+            self.ints([item]);
+            self.between(1, 10_000);
+            self.a_string(14, 24);
+            self.between(100, 10_000);
+            self.text(push_data);
+            self.show(Table::Item)?;
         }
         Ok(())
     }
@@ -383,68 +428,30 @@ impl<E: FnMut(Table, &[Value<'_>]) -> Result<()>> Filler<'_, E> {
     fn warehouse(&mut self, warehouse: i64) -> Result<()> {
         let district_ytd = self.config.customers() * PAID;
         let next_order = self.config.customers() + 1;
+        self.ints([warehouse]);
         self.place();
-        let tax = between(&mut self.rng, 0, 2_000);
-        let word = |place| self.text.get(place);
-        let row = [
-            Int(warehouse),
-            word(0),
-            word(1),
-            word(2),
-            word(3),
-            word(4),
-            word(5),
-            Int(tax),
-            Int(district_ytd * DISTRICTS),
-        ];
-        (self.each)(Table::Warehouse, &row)?;
+        self.ints([district_ytd * DISTRICTS]);
+        self.show(Table::Warehouse)?;
         for district in 1..=DISTRICTS {
+            self.ints([warehouse, district]);
             self.place();
-            let tax = between(&mut self.rng, 0, 2_000);
-            let word = |place| self.text.get(place);
-            let row = [
-                Int(warehouse),
-                Int(district),
-                word(0),
-                word(1),
-                word(2),
-                word(3),
-                word(4),
-                word(5),
-                Int(tax),
-                Int(district_ytd),
-                Int(next_order),
-            ];
-            (self.each)(Table::District, &row)?;
+            self.ints([district_ytd, next_order]);
+            self.show(Table::District)?;
         }
         Ok(())
     }
 
-    /// The name and the address of a warehouse or a district.
-    fn place(&mut self) {
-        let (text, rng) = (&mut self.text, &mut self.rng);
-        text.clear();
-        text.add(|text| push_a_string(text, rng, 6, 10));
-        text.add_address(rng);
-    }
-
     fn stock(&mut self, warehouse: i64, items: RangeInclusive<i64>) -> Result<()> {
         for item in items {
-            let (text, rng) = (&mut self.text, &mut self.rng);
-            text.clear();
-            let quantity = between(rng, 10, 100);
+            self.ints([warehouse, item]);
+            self.between(10, 100);
             for _ in 0..DISTRICTS {
-                text.add(|text| push_letters(text, rng, 24));
+                self.letters(24);
             }
-            text.add(|text| push_data(text, rng));
-            let mut row = [Int(0); STOCK.len()];
-            row[..3].copy_from_slice(&[Int(warehouse), Int(item), Int(quantity)]);
-            for (place, value) in row[3..13].iter_mut().enumerate() {
-                *value = text.get(place);
-            }
-            // S_YTD, S_ORDER_CNT and S_REMOTE_CNT, between them, begin with 0.
-            row[16] = text.get(10);
-            (self.each)(Table::Stock, &row)?;
+            // S_YTD, S_ORDER_CNT and S_REMOTE_CNT.
+            self.ints([0, 0, 0]);
+            self.text(push_data);
+            self.show(Table::Stock)?;
         }
         Ok(())
     }
@@ -462,102 +469,55 @@ impl<E: FnMut(Table, &[Value<'_>]) -> Result<()>> Filler<'_, E> {
     }
 
     fn customer(&mut self, warehouse: i64, district: i64, customer: i64) -> Result<()> {
-        let (text, rng) = (&mut self.text, &mut self.rng);
         // Each name is there once, further ones come as they are asked for (4.3.3.1).
         let name = if customer <= i64::from(LAST_NAMES) {
             customer - 1
         } else {
-            self.constants.last_name_load.sample(rng)
+            self.constants.last_name_load.sample(&mut self.rng)
         };
-        let name = LastName::new(name);
-        text.clear();
-        text.add(|text| push_a_string(text, rng, 8, 16));
-        text.add_address(rng);
-        text.add(|text| push_digits(text, rng, 16));
-        let credit = if chance(rng, 10) { "BC" } else { "GC" };
-        let discount = between(rng, 0, 5_000);
-        text.add(|text| push_a_string(text, rng, 300, 500));
-        let row = [
-            Int(warehouse),
-            Int(district),
-            Int(customer),
-            text.get(0),
-            Value::Text("OE"),
-            Value::Text(name.as_str()),
-            text.get(1),
-            text.get(2),
-            text.get(3),
-            text.get(4),
-            text.get(5),
-            text.get(6),
-            Int(LOADED),
-            Value::Text(credit),
-            Int(5_000_000),
-            Int(discount),
-            Int(-PAID),
-            Int(PAID),
-            Int(1),
-            Int(0),
-            text.get(7),
-        ];
-        (self.each)(Table::Customer, &row)
+        self.ints([warehouse, district, customer]);
+        self.a_string(8, 16);
+        self.text(|text, _| text.push_str("OE"));
+        self.text(|text, _| text.push_str(LastName::new(name).as_str()));
+        self.address();
+        self.text(|text, rng| push_digits(text, rng, 16));
+        self.ints([LOADED]);
+        self.text(|text, rng| text.push_str(if chance(rng, 10) { "BC" } else { "GC" }));
+        self.ints([5_000_000]);
+        self.between(0, 5_000);
+        // The balance, the payments and how many, and no delivery.
+        self.ints([-PAID, PAID, 1, 0]);
+        self.a_string(300, 500);
+        self.show(Table::Customer)
     }
 
     fn history(&mut self, warehouse: i64, district: i64, customer: i64) -> Result<()> {
-        let (text, rng) = (&mut self.text, &mut self.rng);
-        text.clear();
-        text.add(|text| push_a_string(text, rng, 12, 24));
-        let row = [
-            Int(warehouse),
-            Int(district),
-            Int(customer),
-            Int(warehouse),
-            Int(district),
-            Int(LOADED),
-            Int(PAID),
-            text.get(0),
-        ];
-        (self.each)(Table::History, &row)
+        self.ints([warehouse, district, customer, warehouse, district]);
+        self.ints([LOADED, PAID]);
+        self.a_string(12, 24);
+        self.show(Table::History)
     }
 
     fn order(&mut self, warehouse: i64, district: i64, order: i64, customer: i64) -> Result<()> {
         let delivered = order <= self.config.delivered();
         let carrier = between(&mut self.rng, 1, 10);
         let lines = between(&mut self.rng, 5, 15);
-        let row = [
-            Int(warehouse),
-            Int(district),
-            Int(order),
-            Int(customer),
-            Int(LOADED),
-            if delivered { Int(carrier) } else { Null },
-            Int(lines),
-            Int(1),
-        ];
-        (self.each)(Table::Orders, &row)?;
+        self.ints([warehouse, district, order, customer, LOADED]);
+        self.int_if(delivered, carrier);
+        self.ints([lines, 1]);
+        self.show(Table::Orders)?;
         if !delivered {
-            let row = [Int(warehouse), Int(district), Int(order)];
-            (self.each)(Table::NewOrder, &row)?;
+            self.ints([warehouse, district, order]);
+            self.show(Table::NewOrder)?;
         }
         for line in 1..=lines {
-            let (text, rng) = (&mut self.text, &mut self.rng);
-            text.clear();
-            let item = between(rng, 1, i64::from(self.config.items));
-            let amount = between(rng, 1, 999_999);
-            text.add(|text| push_letters(text, rng, 24));
-            let row = [
-                Int(warehouse),
-                Int(district),
-                Int(order),
-                Int(line),
-                Int(item),
-                Int(warehouse),
-                if delivered { Int(LOADED) } else { Null },
-                Int(5),
-                Int(if delivered { 0 } else { amount }),
-                text.get(0),
-            ];
-            (self.each)(Table::OrderLine, &row)?;
+            let item = between(&mut self.rng, 1, i64::from(self.config.items));
+            let amount = between(&mut self.rng, 1, 999_999);
+            self.ints([warehouse, district, order, line, item, warehouse]);
+            self.int_if(delivered, LOADED);
+            self.ints([5, if delivered { 0 } else { amount }]);
+            self.letters(24);
+            self.show(Table::OrderLine)?;
         }
         Ok(())
     }

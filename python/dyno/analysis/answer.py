@@ -2,22 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from dyno.analysis import sentences
 from dyno.model import responses
-from dyno.model.findings import CellSummary, Comparison, format_estimate
+from dyno.model.findings import CellSummary, Comparison, Pace, format_estimate
+from dyno.model.units import counted
 
+_OURS = ("no difference", "the rate of ")  # what a clause begins with, else a level, whose spelling means something
 MOST_PAIRS = 3  # more clauses than this are not an answer any more but a table
 
 
-def answer(cells: Sequence[CellSummary], comparisons: Sequence[Comparison], response: str) -> str:
-    """From the comparisons of the deciding response; from its cells where nothing is compared."""
+def answer(
+    cells: Sequence[CellSummary], comparisons: Sequence[Comparison], response: str, paces: Mapping[int, Pace]
+) -> str:
+    """From the comparisons of the deciding response; from its cells where nothing is compared.
+
+    `paces` has the cells whose throughput was not the system's alone.
+    """
     if not any(cell.n for cell in cells):
         return "No answer: there is no ok run."
     if comparisons:
         return _from_comparisons(comparisons)
-    return _from_cells(cells, response)
+    return _from_cells(cells, response, paces)
 
 
 def _from_comparisons(comparisons: Sequence[Comparison]) -> str:
@@ -30,30 +37,34 @@ def _from_comparisons(comparisons: Sequence[Comparison]) -> str:
     clauses = [sentences.of_pair(found) for found in by_level.values()]
     text = "; ".join(clauses[:MOST_PAIRS])
     more = len(clauses) - MOST_PAIRS
-    rest = f" {sentences.counted(more, 'further level')} stand in the comparisons." if more > 0 else ""
-    return f"{_capital(text)}.{rest}"
+    rest = f" {counted(more, 'further level')} stand in the comparisons." if more > 0 else ""
+    return f"{sentences.capital(text) if text.startswith(_OURS) else text}.{rest}"
 
 
-def _from_cells(cells: Sequence[CellSummary], response: str) -> str:
+def _from_cells(cells: Sequence[CellSummary], response: str, paces: Mapping[int, Pace]) -> str:
     known = responses.lookup(response)
+    rated = [cell for cell in cells if cell.n and paces.get(cell.cell) == "rate"] if known.of_pace else []
+    if rated:
+        which = "" if len(cells) == 1 else f" in {len(rated)} of {len(cells)} cells"
+        sizes = [format_estimate(cell.mean, cell.ci) for cell in rated if cell.mean is not None]
+        told = sentences.listed(list(dict.fromkeys(sizes)))
+        return (
+            f"The rate was given, and reached{which}: {known.title} {told} {known.unit} says nothing of what the "
+            "system can do. Look at the latencies."
+        )
     measured = [(cell.mean, cell) for cell in cells if cell.mean is not None]
     choose = max if known.better == "higher" else min
     mean, best = choose(measured, key=lambda entry: entry[0])
-    size = f"{format_estimate(mean, best.ci)} {known.unit} (n = {sentences.counted(best.n, 'run')})"
+    size = f"{format_estimate(mean, best.ci)} {known.unit} (n = {counted(best.n, 'run')})"
     unsure = "" if best.ci else " One run says nothing of its own precision."
     if len(cells) == 1:
         return f"{known.title[0].upper()}{known.title[1:]} is {size}.{unsure}"
     which = "highest" if known.better == "higher" else "lowest"
     rivals = sum(cell is not best and _overlap(cell, best) for cell in cells)
     if rivals:
-        unsure += f" The intervals of {sentences.counted(rivals, 'other cell')} overlap it, so another may be the best."
+        unsure += f" The intervals of {counted(rivals, 'other cell')} overlap it, so another may be the best."
     return f"The {which} mean {known.title} is that of {sentences.levels(best.levels)}: {size}.{unsure}"
 
 
 def _overlap(one: CellSummary, other: CellSummary) -> bool:
     return bool(one.ci and other.ci and one.ci[0] <= other.ci[1] and other.ci[0] <= one.ci[1])
-
-
-def _capital(text: str) -> str:
-    """Only a word of ours is given a capital, never a level, whose spelling means something."""
-    return text[0].upper() + text[1:] if text.startswith("no difference") else text

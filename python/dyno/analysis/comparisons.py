@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set
 from dataclasses import dataclass
 
 from dyno import stats
 from dyno.analysis import sentences
 from dyno.analysis.table import Table
 from dyno.model import responses
-from dyno.model.findings import Comparison, RankFigures, Verdict
+from dyno.model.findings import Comparison, Pace, RankFigures, Verdict
 from dyno.model.looks import looks
 from dyno.model.pairs import Pair, pairs
 from dyno.model.study import Study
@@ -31,6 +31,7 @@ class Compared:
     equivalence: stats.Equivalence | None
     ranks: stats.RankRatio | None
     why_not: str
+    pace: Pace | None
 
 
 def compare(study: Study, table: Table, names: Sequence[str]) -> list[tuple[Pair, Comparison]]:
@@ -78,17 +79,19 @@ def _measure(study: Study, table: Table, response: str, pair: Pair) -> Compared:
     if paired:
         values_a, values_b = [blocks_a[block] for block in common], [blocks_b[block] for block in common]
     n = min(len(values_a), len(values_b))
-    why_not = unlike_loops(table, response, pair)
+    pace = _pace(table, response, pair)
+    loops_a, loops_b = table.loops[pair.a.index], table.loops[pair.b.index]
+    why_not = unlike_loops(response, pair.level_a, loops_a, pair.level_b, loops_b)
     if not why_not and min([*values_a, *values_b, 1.0]) <= 0:
         why_not = "a ratio needs values above 0, and some are not"
     elif not why_not and n < 2:
         why_not = sentences.too_few(pair.level_a, len(values_a), pair.level_b, len(values_b))
     if why_not:
-        return Compared(pair, response, paired, n, None, None, None, why_not)
+        return Compared(pair, response, paired, n, None, None, None, why_not, pace)
     measure = stats.paired_shift if paired else stats.unpaired_shift
     shift = measure(values_a, values_b)
     if shift is None:
-        return Compared(pair, response, paired, n, None, None, None, "fewer than two runs")
+        return Compared(pair, response, paired, n, None, None, None, "fewer than two runs", pace)
     shift = shift.widened(stats.widening_of_ratios(when.comparisons, when.first, when.last))
     by_rank = stats.paired_ranks if paired else stats.unpaired_ranks
     return Compared(
@@ -100,6 +103,7 @@ def _measure(study: Study, table: Table, response: str, pair: Pair) -> Compared:
         stats.equivalence_of(shift, rule.equivalence, 1 - rule.confidence),
         by_rank(values_a, values_b, rule.confidence) if _needs_ranks(values_a, values_b, paired) else None,
         "",
+        pace,
     )
 
 
@@ -150,22 +154,30 @@ def _comparison(study: Study, found: Compared, p: float | None, p_equal: float |
         equivalent=None if p_equal is None else p_equal <= alpha,
         p_equivalent=p_equal,
         ranks=ranks,
+        pace=found.pace,
     )
     sentence = sentences.comparison(comparison, paired=found.paired, why_not=found.why_not)
     return comparison.model_copy(update={"sentence": sentence})
 
 
-def unlike_loops(table: Table, response: str, pair: Pair) -> str:
+def _pace(table: Table, response: str, pair: Pair) -> Pace | None:
+    """What set a throughput on either side besides the system; a rate weighs more."""
+    if not responses.lookup(response).of_pace:
+        return None
+    paces = {table.paces.get(cell.index) for cell in (pair.a, pair.b)}
+    return "rate" if "rate" in paces else "waits" if "waits" in paces else None
+
+
+def unlike_loops(response: str, a: str, loops_a: Set[str], b: str, loops_b: Set[str]) -> str:
     """Why latencies of a closed and of an open loop are never compared; empty where they are of one kind.
 
     Schroeder et al. 2006: the same store and the same load give latencies that differ by orders of magnitude.
     """
     _, _, base = response.rpartition(".")
-    loops = [table.loops[cell.index] for cell in (pair.a, pair.b)]
-    if not base.startswith("latency_") or len(loops[0] | loops[1]) < 2:
+    if not base.startswith("latency_") or len(loops_a | loops_b) < 2:
         return ""
-    names = [" and ".join(sorted(found)) or "unknown" for found in loops]
-    return f"{pair.level_a} was driven with its loop {names[0]} and {pair.level_b} with its loop {names[1]}"
+    names = [" and ".join(sorted(found)) or "unknown" for found in (loops_a, loops_b)]
+    return f"{a} was driven with its loop {names[0]} and {b} with its loop {names[1]}"
 
 
 def _verdict(ratio: stats.Ratio | None, p: float | None, p_equal: float | None, alpha: float) -> Verdict:

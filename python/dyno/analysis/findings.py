@@ -38,7 +38,7 @@ def analyse(study: Study, runs: Sequence[RunRecord], *, ended: str | None) -> Fi
         study=study.study,
         question=study.question,
         scale=study.scale,
-        answer=answer(deciding_cells, deciding, rule.of),
+        answer=answer(deciding_cells, deciding, rule.of, table.paces),
         response=rule.of,
         confidence=rule.confidence,
         precision=rule.precision,

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
+from dataclasses import dataclass
 from typing import Any
 
 from dyno import stats
 from dyno.analysis import sentences
-from dyno.analysis.comparisons import verdict_of
+from dyno.analysis.comparisons import unlike_loops, verdict_of
 from dyno.analysis.table import tabulate
 from dyno.model import responses
 from dyno.model.findings import FolderComparison, FolderVerdict
@@ -15,6 +16,14 @@ from dyno.model.run import RunRecord
 from dyno.model.study import Cell, Study
 
 Levels = frozenset[tuple[str, str]]
+
+
+@dataclass(frozen=True)
+class Side:
+    """A cell in one of the folders: its values in ok runs, and the loops that those were driven in."""
+
+    values: list[float]
+    loops: Set[str]
 
 
 def compare_folders(
@@ -26,15 +35,15 @@ def compare_folders(
     Raises ValueError for a run of a cell that its study has not.
     """
     response, confidence = study_a.replicates.of, study_a.replicates.confidence
-    values_a, values_b = _values(study_a, runs_a, response), _values(study_b, runs_b, response)
+    sides_a, sides_b = _sides(study_a, runs_a, response), _sides(study_b, runs_b, response)
     levels_by_key = {_key(cell.levels): cell.levels for study in (study_a, study_b) for cell in study.cells}
     cells_a, cells_b = ({_key(cell.levels): cell for cell in study.cells} for study in (study_a, study_b))
     return [
         _compare(
             response,
             levels,
-            values_a.get(key),
-            values_b.get(key),
+            sides_a.get(key),
+            sides_b.get(key),
             confidence,
             _differences(cells_a.get(key), cells_b.get(key)),
         )
@@ -62,41 +71,44 @@ def _key(levels: dict[str, str]) -> Levels:
     return frozenset(levels.items())
 
 
-def _values(study: Study, runs: Sequence[RunRecord], response: str) -> dict[Levels, list[float]]:
+def _sides(study: Study, runs: Sequence[RunRecord], response: str) -> dict[Levels, Side]:
     table = tabulate(study, runs)
-    return {_key(cell.levels): table.of(response, cell.index) for cell in study.cells}
+    return {_key(cell.levels): Side(table.of(response, cell.index), table.loops[cell.index]) for cell in study.cells}
 
 
 def _compare(
     response: str,
     levels: dict[str, str],
-    a: list[float] | None,
-    b: list[float] | None,
+    side_a: Side | None,
+    side_b: Side | None,
     confidence: float,
     differs: tuple[str, ...],
 ) -> FolderComparison:
-    ratio, why_not = None, ""
-    if a is None:
+    ratio = None
+    a, b = (side.values if side else [] for side in (side_a, side_b))
+    if side_a is None:
         why_not = "only the second folder has this cell"
-    elif b is None:
+    elif side_b is None:
         why_not = "only the first folder has this cell"
+    elif unlike := unlike_loops(response, "the first folder", side_a.loops, "the second", side_b.loops):
+        why_not = unlike
     elif min([*a, *b], default=1.0) <= 0:
         why_not = "a ratio needs values above 0, and some are not"
     elif len(a) < 2 or len(b) < 2:
         why_not = sentences.too_few("the first folder", len(a), "the second", len(b))
     else:
-        ratio = stats.unpaired_ratio(a, b, confidence)
+        why_not, ratio = "", stats.unpaired_ratio(a, b, confidence)
     verdict: FolderVerdict = verdict_of(ratio)
-    if a is None or b is None:
-        verdict = "only in the second" if a is None else "only in the first"
+    if side_a is None or side_b is None:
+        verdict = "only in the second" if side_a is None else "only in the first"
     return FolderComparison(
         response=response,
         unit=responses.lookup(response).unit,
         levels=levels,
-        n_a=len(a or ()),
-        n_b=len(b or ()),
-        mean_a=stats.describe(a or ()).mean,
-        mean_b=stats.describe(b or ()).mean,
+        n_a=len(a),
+        n_b=len(b),
+        mean_a=stats.describe(a).mean,
+        mean_b=stats.describe(b).mean,
         ratio=ratio.ratio if ratio else None,
         ci=(ratio.lo, ratio.hi) if ratio else None,
         method=ratio.method if ratio else "none",

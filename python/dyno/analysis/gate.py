@@ -22,6 +22,7 @@ from dyno.model.looks import looks
 from dyno.model.pairs import Pair, pairs
 from dyno.model.run import RunRecord
 from dyno.model.study import Study
+from dyno.model.units import counted
 
 FEWEST_SESSIONS = 5
 """Sessions of the base that tell how much one session differs from the next on a machine."""
@@ -84,7 +85,7 @@ def gate_sessions(
         sessions = [session for session in sessions if session]
         if len(sessions) < FEWEST_SESSIONS:
             why = (
-                f"{sentences.counted(len(sessions), 'session')} of the base: how much one session of this machine "
+                f"{counted(len(sessions), 'session')} of the base: how much one session of this machine "
                 f"differs from the next takes {FEWEST_SESSIONS} to know"
             )
             found.append(_Found(cell.levels, None, why))

@@ -6,12 +6,15 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from dyno.analysis.sentences import counted, levels, listed
+from dyno.analysis.sentences import levels, listed
 from dyno.analysis.table import Table
 from dyno.model.findings import CellSummary, Comparison, format_share
 from dyno.model.pairs import pairs
+from dyno.model.run import RunRecord
 from dyno.model.study import Study
+from dyno.model.units import counted, format_percent
 
+TAILS = {"p50": 0.5, "p90": 0.1, "p95": 0.05, "p99": 0.01, "p999": 0.001}  # the share that lies above a quantile
 FEW_RUNS = 5  # below it, nothing in the runs can show that noise is not normal
 # Settings that change what a store promises, not only how fast it is.
 PROMISES = (
@@ -41,6 +44,7 @@ def notes(
     yield from _precision(study, cells)
     yield from _promises(study, table)
     yield from _errors(table)
+    yield from _failed_in_tails(study, table)
     yield from _loops(study, table)
     yield from _of_drivers(study, table)
     yield from _intervals(study, cells, comparisons)
@@ -69,7 +73,7 @@ def _missing(table: Table, cells: Sequence[CellSummary]) -> Iterator[str]:
 
 def _precision(study: Study, cells: Sequence[CellSummary]) -> Iterator[str]:
     rule = study.replicates
-    asked, confidence = f"{rule.precision * 100:.3g}%", f"{rule.confidence * 100:.4g}%"
+    asked, confidence = format_percent(rule.precision), format_percent(rule.confidence)
     goal = f"{asked} at {confidence} confidence, of the {rule.precision_of} of {rule.of}"
     short = [
         _name(cell) if cell.reached is None else f"{_name(cell)} ({rule.precision_of} to {format_share(cell.reached)})"
@@ -97,6 +101,8 @@ def _promises(study: Study, table: Table) -> Iterator[str]:
     for name in PROMISES:
         promised: dict[str, str] = {}
         for pair in compared:
+            if pair.a.system.kind != pair.b.system.kind:
+                continue  # what the other kind does not know by this name, it may well promise by another
             a, b = (_setting(name, read_back.get(cell.index, {})) for cell in (pair.a, pair.b))
             if a is None or b is None:  # as asked: what one side read back is not spelt as the other side's wish
                 a, b = (_setting(name, cell.system.options) for cell in (pair.a, pair.b))
@@ -111,7 +117,11 @@ def _promises(study: Study, table: Table) -> Iterator[str]:
 
 
 def _setting(name: str, options: Mapping[str, Any]) -> str | None:
-    return next((str(value) for value in _values(name, options)), None)
+    """None where it is left to the system, whether by null or by silence."""
+    found = next((value for value in _values(name, options) if value is not None), None)
+    if isinstance(found, bool):
+        return "true" if found else "false"
+    return None if found is None else str(found)
 
 
 def _values(name: str, options: Mapping[str, Any]) -> Iterator[Any]:
@@ -139,6 +149,34 @@ def _errors(table: Table) -> Iterator[str]:
         yield f"Operations ended in errors in {runs:,} of {counted(len(table.ok_runs), 'ok run')} ({listed(parts)})."
 
 
+def _failed_in_tails(study: Study, table: Table) -> Iterator[str]:
+    """Latencies are of operations that succeeded: where more failed than a tail holds, they say little of it."""
+    worst: dict[str, float] = {}
+    cells: set[int] = set()
+    for run in table.ok_runs:
+        for name, share in _failed_above(run):
+            worst[name] = max(share, worst.get(name, 0.0))
+            cells.add(run.slot.cell)
+    if worst:
+        told = [f"{name} ({format_share(share)} failed)" for name, share in worst.items()]
+        where = f", in {listed([levels(study.cells[cell].levels) for cell in sorted(cells)])}" if study.factors else ""
+        yield (
+            "Latencies are of those operations that succeeded, and more failed than lie above these quantiles: "
+            f"{listed(told)}{where}."
+        )
+
+
+def _failed_above(run: RunRecord) -> Iterator[tuple[str, float]]:
+    """The latency quantiles above which fewer operations lie than failed, and the share that did."""
+    failed = {f"{name}.": sum(kinds.values()) for name, kinds in run.errors.items() if name != "warmup"}
+    for prefix, count in {"": sum(failed.values()), **failed}.items():
+        done = run.responses.get(f"{prefix}throughput", 0.0) * run.responses.get("elapsed", 0.0)
+        share = count / (count + done) if count else 0.0
+        for quantile, tail in TAILS.items():
+            if f"{prefix}latency_{quantile}" in run.responses and share > tail:
+                yield f"{prefix}latency_{quantile}", share
+
+
 def _loops(study: Study, table: Table) -> Iterator[str]:
     loops = {run.loop for run in table.ok_runs if run.loop}
     measured = any("latency_" in name for name in table.values)
@@ -153,6 +191,11 @@ def _loops(study: Study, table: Table) -> Iterator[str]:
         yield f"Open loop: requests came at a given rate ({told} a second), and latency counts from when each was due."
     if any(table.loops[pair.a.index] == table.loops[pair.b.index] == {"open"} for pair in pairs(study)):
         yield "Throughput of an open loop is given, not measured: a ratio of it compares the rates that were asked for."
+    if "waits" in table.paces.values():
+        yield (
+            "Clients waited between their requests, as asked (keying or think time): their throughput is mostly this "
+            "pace, and what the system could do is more."
+        )
     if "closed" in loops and measured:
         yield (
             "Latency was measured in a closed loop: while the store stalls, no request is sent, so the stall is "
@@ -177,8 +220,8 @@ def _intervals(study: Study, cells: Sequence[CellSummary], comparisons: Sequence
         return
     rule = study.replicates
     yield (
-        f"Intervals are of {rule.confidence * 100:.4g}% confidence each. They are widened for the looks that the study "
-        "took after each block, so that they hold the truth as often as they say."
+        f"Intervals are of {format_percent(rule.confidence)} confidence each. They are widened for the looks that the "
+        "study took after each block, so that they hold the truth as often as they say."
     )
     drawn = sum(found.ci is not None for found in comparisons)
     if drawn > 1:
@@ -187,6 +230,11 @@ def _intervals(study: Study, cells: Sequence[CellSummary], comparisons: Sequence
             f"of even one false alarm is at most {(1 - rule.confidence) * 100:.2g}% (Holm). Intervals are of each by "
             "itself, so one may leave 1 out and show no difference all the same."
         )
+
+
+def _count(expected: float) -> str:
+    """An expected number, as fine as it means something."""
+    return f"{expected:,.0f}" if expected >= 10 else f"{expected:.2g}" if expected >= 0.01 else f"{expected:.3f}"
 
 
 def _caches(study: Study) -> str:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from dyno.model import responses
-from dyno.model.findings import Comparison, Verdict, format_ratio, format_share
+from dyno.model.findings import Comparison, Pace, Verdict, format_ratio, format_share
+from dyno.model.units import counted
 from dyno.stats import Ratio
 
 
@@ -14,15 +15,15 @@ def levels(chosen: Mapping[str, str]) -> str:
     return " ".join(f"{factor}={level}" for factor, level in chosen.items())
 
 
-def counted(n: int, what: str) -> str:
-    """`1 run`, `6 runs`."""
-    return f"{n} {what}" if n == 1 else f"{n:,} {what}s"
-
-
 def listed(items: Sequence[str], most: int = 5) -> str:
     """`a; b; c and 4 more`."""
     shown = "; ".join(items[:most])
     return f"{shown} and {len(items) - most:,} more" if len(items) > most else shown
+
+
+def capital(text: str) -> str:
+    """A sentence that begins with a word of ours."""
+    return text[0].upper() + text[1:]
 
 
 def too_few(a: str, n_a: int, b: str, n_b: int) -> str:
@@ -31,28 +32,38 @@ def too_few(a: str, n_a: int, b: str, n_b: int) -> str:
 
 
 def comparison(found: Comparison, *, paired: bool, why_not: str) -> str:
-    """One comparison as one sentence: direction, ratio, interval, adjusted p and n."""
+    """One comparison as one sentence: direction, ratio, interval, adjusted p and n.
+
+    It begins with a word of ours: a factor's spelling means something.
+    """
     known = responses.lookup(found.response)
     where = f"With {levels(found.within)}, " if found.within else ""
     factor, a, b = found.factor, found.a, found.b
     if found.ratio is None or found.ci is None:
+        if not where:
+            return f"In {known.title}, {factor} {b} and {a} cannot be compared: {why_not}."
         return f"{where}{factor} {b} and {a} cannot be compared in {known.title}: {why_not}."
     size = format_ratio(found.ratio, found.ci)
-    basis = (
-        f"{_p(found)}, n = {counted(found.n, 'pair')}"
-        if paired
-        else f"{_p(found)}, n = {counted(found.n, 'run')}, not paired"
-    )
+    runs = f"n = {counted(found.n, 'pair')}" if paired else f"n = {counted(found.n, 'run')}, not paired"
+    if found.pace == "rate":
+        given = f"{where}the rate of {factor} {b} or {a} was given, and reached"
+        return capital(f"{given}: {known.title} {size} says nothing of what they can do ({runs}).")
+    basis = f"{_p(found)}, {runs}"
+    ranks = _by_ranks(found)
     if found.verdict == "no difference shown":
-        text = f"no difference in {known.title} is shown between {factor} {b} and {a}: {size} ({basis})"
-    elif found.verdict == "equivalent":
-        equal = f"{factor} {b} and {a} are shown to be within {_margin(found)} of each other in {known.title}"
-        text = f"{equal}: {size} ({basis})"
-    else:
-        better = "lower is better; " if known.better == "lower" else ""
-        within = f", a difference shown to be within {_margin(found)}" if found.equivalent else ""
-        text = f"{factor} {b} has {size} the {known.title} of {a} ({better}{basis}){within}"
-    return f"{where}{text}{_by_ranks(found)}."
+        claim = f"{where}no difference in {known.title} is shown between {factor} {b} and {a}"
+        return capital(f"{claim}: {size} ({basis}){ranks}.")
+    if found.verdict == "equivalent":
+        if not where:
+            equal = f"In {known.title}, {factor} {b} and {a} are shown to be within {_margin(found)} of each other"
+            return f"{equal}: {size} ({basis}){ranks}."
+        equal = f"{where}{factor} {b} and {a} are shown to be within {_margin(found)} of each other in {known.title}"
+        return f"{equal}: {size} ({basis}){ranks}."
+    better = "lower is better; " if known.better == "lower" else ""
+    within = f", a difference shown to be within {_margin(found)}" if found.equivalent else ""
+    if not where:
+        return f"The {known.title} of {factor} {b} is {size} that of {a} ({better}{basis}){within}{ranks}."
+    return f"{where}{factor} {b} has {size} the {known.title} of {a} ({better}{basis}){within}{ranks}."
 
 
 def _margin(found: Comparison) -> str:
@@ -60,7 +71,8 @@ def _margin(found: Comparison) -> str:
 
 
 def _p(found: Comparison) -> str:
-    p = found.p_adjusted
+    # Of what is claimed: that there is a difference, or that there is none to speak of.
+    p = found.p_equivalent if found.verdict == "equivalent" else found.p_adjusted
     if p is None:
         return "no p"
     told = "p < 0.001" if p < 0.001 else f"p = {p:.3f}" if p < 0.1 else f"p = {p:.2f}"
@@ -88,9 +100,9 @@ def folder_comparison(response: str, chosen: Mapping[str, str], ratio: Ratio | N
     return f"{where}the second folder has {size} the {title} of the first ({drift})."
 
 
-def _adjective(response: str, verdict: Verdict) -> str:
+def _adjective(response: str, verdict: Verdict, pace: Pace | None) -> str:
     """`faster`, or `has a lower median latency` where speed is not what was measured."""
-    if response == "throughput":
+    if response == "throughput" and pace is None:
         return "is faster than" if verdict == "higher" else "is slower than"
     return f"has a {verdict} {responses.lookup(response).title} than"
 
@@ -98,7 +110,13 @@ def _adjective(response: str, verdict: Verdict) -> str:
 def of_pair(found: Sequence[Comparison]) -> str:
     """What all combinations say of one pair of levels, as one sentence without its full stop."""
     first, several = found[0], len(found) > 1
-    a, b = first.a, first.b
+    a, b, response = first.a, first.b, first.response
+    if rated := [each for each in found if each.pace == "rate" and each.ratio is not None]:
+        of_rated = f" in {len(rated)} of {len(found)} combinations" if len(rated) < len(found) else ""
+        claim = f"the rate of {b} or {a} was given, and reached{of_rated}"
+        clause = f"{claim}, which shows neither as the faster ({responses.lookup(response).title} {_extremes(rated)})"
+        rest = [each for each in found if each not in rated]
+        return ", ".join([clause, *([of_pair(rest)] if rest else [])])
     by_verdict: dict[Verdict, list[Comparison]] = {}
     for each in found:
         by_verdict.setdefault(each.verdict, []).append(each)
@@ -125,7 +143,7 @@ def _claim(found: Comparison) -> str:
         return f"no difference in {title} is shown between {b} and {a}"
     if found.verdict == "equivalent":
         return f"{b} and {a} are within {_margin(found)} of each other in {title}"
-    return f"{b} {_adjective(found.response, found.verdict)} {a}"
+    return f"{b} {_adjective(found.response, found.verdict, found.pace)} {a}"
 
 
 def _extremes(found: Sequence[Comparison], where: bool = False) -> str:

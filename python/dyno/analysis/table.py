@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dyno.model import responses
+from dyno.model.findings import Pace
 from dyno.model.run import Outcome, RunRecord
 from dyno.model.study import Study
 
@@ -31,6 +32,7 @@ class Table:
     unknown: set[str] = field(default_factory=set)  # responses that this version has no unit for
     not_finite: int = 0
     loops: dict[int, set[str]] = field(default_factory=lambda: defaultdict(set))  # that a cell's ok runs were driven in
+    paces: dict[int, Pace] = field(default_factory=dict)  # of the cells whose throughput was not the system's alone
 
     def of(self, response: str, cell: int) -> list[float]:
         """The values of a response in the cell's ok runs, in order of execution."""
@@ -66,6 +68,8 @@ def tabulate(study: Study, runs: Sequence[RunRecord]) -> Table:
         table.blocks = max(table.blocks, slot.block + 1)
         if run.loop:
             table.loops[slot.cell].add(run.loop)
+        if pace := _pace(run):
+            table.paces[slot.cell] = pace
         for name, value in run.responses.items():
             if not math.isfinite(value):
                 table.not_finite += 1
@@ -77,6 +81,15 @@ def tabulate(study: Study, runs: Sequence[RunRecord]) -> Table:
             table.unknown.add(name)
             del table.values[name], table.by_block[name]
     return table
+
+
+def _pace(run: RunRecord) -> Pace | None:
+    if run.loop == "open" or run.rate_per_s is not None:
+        return "rate"
+    # As the jobs of dyno's own driver have it; other drivers' jobs have what they like.
+    loop, workload = (part if isinstance(part, Mapping) else {} for part in map(run.driver.get, ("loop", "workload")))
+    waits = loop.get("think_time_s") or workload.get("keying_time") or workload.get("think_time")
+    return "waits" if waits else None
 
 
 def response_order(study: Study, table: Table) -> list[str]:

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from dyno.design.rule import Rule
 from dyno.model.run import Outcome, RunRecord, Slot
 from dyno.model.study import Study
-from dyno.model.units import format_duration
+from dyno.model.units import format_duration, format_percent
 
 GIVE_UP_AFTER = 2
 """Blocks in a row in which every attempt at a cell went wrong, after which the cell is not tried any more."""
@@ -132,7 +132,7 @@ class Design:
         if narrow:
             without = f", save {lost} cells that failed" if lost else ""
             return Stop(
-                f"every interval is within {rule.precision * 100:.3g}% after {blocks} blocks{without}",
+                f"every interval is within {format_percent(rule.precision)} after {blocks} blocks{without}",
                 converged=precise,
             )
         if blocks >= rule.max:

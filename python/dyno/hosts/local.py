@@ -17,6 +17,9 @@ from dyno.hosts.process import Process
 from dyno.hosts.undo import TOKEN_VARIABLE, Change, UndoJournal
 from dyno.model.base import RunError, UserError
 
+_PASS_ON = 'cat >/dev/null; kill -s "$1" "$2" 2>/dev/null'
+"""For a shell: at the end of its standard input, which dyno holds however it ends, send a signal to a process."""
+
 
 def core_binary() -> str:
     """Where the `dyno-core` of this very installation is. Not by PATH, where another one may stand.
@@ -38,7 +41,7 @@ class LocalHost:
         self._undo = undo
         self._environment = {**os.environ, TOKEN_VARIABLE: undo.token}
         self._folders: dict[Path, Change] = {}
-        self._servers: dict[int, Change] = {}
+        self._servers: dict[int, tuple[Change, Process]] = {}  # by id; each with what waits for the end of dyno
 
     def start(
         self,
@@ -66,7 +69,7 @@ class LocalHost:
 
         `marker` is one of its arguments and nobody else's: the journal finds it by that, since another user's
         environment can not be read everywhere. `undo_by` is what the journal tells it to end by: a server that leaves
-        shared memory behind when it is killed must be asked.
+        shared memory behind when it is killed must be asked. It is also what a server ends by as soon as dyno is gone.
         """
         assert marker in argv, "by this argument it is found again"
         change = self._undo.will(Change("server", {"marker": marker, "undo_by": undo_by.name}))
@@ -75,13 +78,24 @@ class LocalHost:
         except RunError:
             self._undo.undo(change)
             raise
-        self._servers[process.pid] = change
+        # A server asks nothing of its standard input, so somebody else reads the end of dyno from it and passes it on.
+        # Not by PR_SET_PDEATHSIG: Python would have to run between fork and exec, beside the threads of others.
+        words = ["sh", "-c", _PASS_ON, "sh", undo_by.name.removeprefix("SIG"), str(process.pid)]
+        try:
+            watcher = self.start(words, log=log.with_name(f"{log.name}-watcher"))
+        except RunError:
+            process.kill()
+            self._undo.undo(change)
+            raise
+        self._servers[process.pid] = change, watcher
         return process
 
     def end_server(self, process: Process, *, limit: float, farewell: signal.Signals = signal.SIGTERM) -> int:
         """Ask a server to end, and kill it past `limit` seconds; its exit status. Raises UndoError."""
         status = process.stop(limit, farewell)
-        if change := self._servers.pop(process.pid, None):
+        if known := self._servers.pop(process.pid, None):
+            change, watcher = known
+            watcher.kill()
             self._undo.undo(change)
         return status
 
@@ -94,10 +108,11 @@ class LocalHost:
         account: Account | None = None,
         told: Sequence[str] = (),
         folder: Path | None = None,
+        telling: str = "",
     ) -> str:
         """The standard output of a command that must end with status 0 within `limit` seconds. Raises RunError.
 
-        `told` are the lines of its standard input, which then ends.
+        `told` are the lines of its standard input, which then ends; a line with the pattern `telling` is why it failed.
         """
         output = log.with_name(f"{log.name}.stdout")
         earlier = output.stat().st_size if output.exists() else 0  # of another command with the same log
@@ -112,7 +127,8 @@ class LocalHost:
             raise RunError(f"`{' '.join(argv)}` did not end within {limit:g} s")
         process.stop()
         if status != 0:
-            raise RunError(f"`{' '.join(argv)}` ended with status {status}: {process.complaint() or 'it said nothing'}")
+            why = process.complaint(telling=telling) or "it said nothing"
+            raise RunError(f"`{' '.join(argv)}` ended with status {status}: {why}")
         return output.read_bytes()[earlier:].decode(errors="replace")
 
     def temporary_folder(self, path: Path) -> Path:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import select
 import signal
 import subprocess
@@ -119,9 +120,14 @@ class Process:
             self._signal(signal.SIGKILL)
         self._reap()
 
-    def complaint(self, lines: int = 1) -> str:
-        """The last lines that it wrote to its standard error, for a message; empty where there are none."""
+    def complaint(self, lines: int = 1, telling: str = "") -> str:
+        """What it wrote to its standard error, for a message; empty where that is nothing.
+
+        The first line in which the pattern `telling` is found, from there on; the last `lines` where none is.
+        """
         text = self._log.with_name(f"{self._log.name}.stderr").read_text(errors="replace").strip()
+        if telling and (found := re.search(f"(?:{telling}).*", text)):
+            return found[0]
         return " / ".join(text.splitlines()[-lines:])
 
     def _shows_environment(self) -> bool:

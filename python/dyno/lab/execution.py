@@ -18,6 +18,7 @@ from dyno.lab.disk import DiskFull, DiskGuard
 from dyno.lab.interrupt import Interrupt
 from dyno.lab.runner import WatchedRunner
 from dyno.model.base import InvalidRun, RunError
+from dyno.model.endpoint import Endpoint
 from dyno.model.run import Outcome, RunRecord, Slot, Step, StepTime
 from dyno.model.study import Cell, Study
 from dyno.observers.base import Observer
@@ -61,6 +62,7 @@ class Execution:
     _status: dict[str, float] = field(default_factory=dict)
     _caches: dict[str, Any] = field(default_factory=dict)
     _runner: WatchedRunner | None = None
+    _driven: bool = False
 
     def carry_out(self) -> Staged:
         """Do it. Raises nothing but what ends dyno itself."""
@@ -80,6 +82,8 @@ class Execution:
             outcome, cause = Outcome.FAILED, self._defect(error)
         if outcome in (Outcome.FAILED, Outcome.INVALID) and self.interrupt.requested:
             outcome, cause = Outcome.PARTIAL, f"interrupted by a signal to dyno ({cause})"
+        if self._measured is None and self._runner is not None:
+            self._measured = self._runner.measured
         record = self._record_that_can_be_kept(outcome, _one_line(cause), started_ns)
         measured = self._measured
         return Staged(
@@ -98,12 +102,20 @@ class Execution:
             # The live data go before the snapshot takes their place.
             self.guard.forecast(max(size_of(snapshot) - size_of(self.system.place.data), 0))
             self.system.restore(snapshot, limits.restore, reflink=self.study.restore == "reflink")
+        try:
+            self._operate()
+        except (RunError, InvalidRun) as error:
+            self._audit(error)
+            raise
+        with self._timed(Step.CHECK):
+            self.system.check(limits.stop)
+            self.guard.grew(size_of(self.system.place.data) - size_of(snapshot))
+
+    def _operate(self) -> None:
+        limits = self.study.limits
         with self._whatever_happens(self._stop):
-            with self._timed(Step.START):
-                self.system.start(self.run, limits.start)
-            with self._timed(Step.READY):
-                endpoint = self.system.ready(limits.ready)
-                self._settings = self.system.settings()
+            endpoint = self._start()
+            self._settings = self.system.settings()
             with self._timed(Step.CACHES):
                 self._caches = self._attest_caches()
             with self._timed(Step.OBSERVE), self._whatever_happens(self._stop_observers, only_after_error=True):
@@ -119,9 +131,28 @@ class Execution:
                 self._status |= checked.status
                 if checked.wrong:
                     raise RunError(checked.wrong)
-        with self._timed(Step.CHECK):
-            self.system.check(limits.stop)
-            self.guard.grew(size_of(self.system.place.data) - size_of(snapshot))
+
+    def _start(self) -> Endpoint:
+        with self._timed(Step.START):
+            self.system.start(self.run, self.study.limits.start)
+        with self._timed(Step.READY):
+            return self.system.ready(self.study.limits.ready)
+
+    def _audit(self, error: Exception) -> None:
+        """Where driving failed, what the store still has of what it took: it is started again on the same data."""
+        audited = self.workload.outlives_failure and self._wrong in (Step.DRIVE, Step.STATUS)
+        if not audited or self._runner is None or self.interrupt.requested:
+            return
+        try:
+            with self._whatever_happens(self._stop):
+                endpoint = self._start()
+                with self._timed(Step.CHECK):
+                    checked = self.workload.check(self._runner, endpoint, self._seed())
+        except (RunError, InvalidRun) as second:
+            error.add_note(f"started again to be checked, it failed too: {second}")
+            return
+        self._status |= checked.status
+        error.add_note(f"started again and checked: {checked.wrong or 'nothing that was acknowledged is missing'}")
 
     def _data_set(self) -> Path:
         block = self.slot.block if self.study.prepare == "per-block" else None
@@ -153,6 +184,7 @@ class Execution:
                 observer.watch(pid, subject)
 
     def _stop_observers(self) -> None:
+        self._driven = True
         with self._timed(Step.OBSERVE):
             tables, errors = [], []
             for observer in self.observers:
@@ -169,7 +201,7 @@ class Execution:
             self.system.stop(self.study.limits.stop)
 
     def _on_driver(self, pid: int) -> None:
-        if self._measured is None:  # what looks at the store afterwards is no part of the run
+        if not self._driven:  # what looks at the store afterwards is no part of the run
             for observer in self.observers:
                 observer.watch(pid, "driver")
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 from dyno.model.base import UserError
 from dyno.model.pairs import pairs
 from dyno.model.registry import find
-from dyno.model.study import Cell, Kinds, Study
+from dyno.model.study import Cell, Kinds, Mismatch, Study
 from dyno.observers.base import Observer
 from dyno.systems.base import System
 from dyno.workloads.base import Workload
@@ -33,35 +34,48 @@ class Rooms:
         )
 
     def refuse_mismatches(self, study: Study) -> None:
-        """Raise UserError where a cell could only fail: its system cannot give what its workload needs."""
+        """Raise UserError where a study could only fail. Of one that was read from a file its reader has said so."""
+        for found in self.mismatches(study):
+            raise UserError(f"{study.study}: {found.key}: {found.text}")
+
+    def mismatches(self, study: Study) -> Iterator[Mismatch]:
+        """Where a cell's system cannot give what its workload needs, the first of each, and what cannot be compared."""
         for cell in study.cells:
-            system = self.systems[cell.system.kind]
-            kind = self.workloads[cell.workload.kind]
-            if system.backend not in kind.backends:
-                can = [name for name, other in self.systems.items() if other.backend in kind.backends]
-                raise UserError(
-                    f"{study.study}: workload.kind: {cell.workload.kind} cannot drive system {cell.system.kind} "
-                    f"({cell.name}); it can drive {', '.join(sorted(can))}"
-                )
-            workload = self._workload(cell)
-            options = system.Options.model_validate(cell.system.options)
-            if why := workload.refuses(system.backend, system.reached_by(options)):
-                raise UserError(f"{study.study}: workload: {why} ({cell.name})")
-            most = system.most_clients(options)
-            if most is not None and workload.clients() > most:
-                raise UserError(
-                    f"{study.study}: system.config: with these settings {cell.system.kind} lets {most} client in, "
-                    f"and the workload has {workload.clients()} ({cell.name})"
-                )
-            if cell.host.caches == "cold" and workload.warms_up():
-                raise UserError(
-                    f"{study.study}: workload: a warm-up would fill the caches that are to be cold ({cell.name}); "
-                    "leave it out, or ask for host.caches: warm"
-                )
+            found = self._mismatch(cell)
+            if found is not None:
+                yield found
+        yield from self._unlike_loops(study)
 
-        self._refuse_unlike_loops(study)
+    def _mismatch(self, cell: Cell) -> Mismatch | None:
+        system = self.systems[cell.system.kind]
+        kind = self.workloads[cell.workload.kind]
+        if system.backend not in kind.backends:
+            can = [name for name, other in self.systems.items() if other.backend in kind.backends]
+            text = (
+                f"{cell.workload.kind} cannot drive system {cell.system.kind} ({cell.name}); it can drive "
+                f"{', '.join(sorted(can))}"
+            )
+            return Mismatch("workload.kind", text, cell)
+        workload = self._workload(cell)
+        options = system.Options.model_validate(cell.system.options)
+        if why := workload.refuses(system.backend, system.reached_by(options)):
+            return Mismatch("workload", f"{why} ({cell.name})", cell)
+        most = system.most_clients(options)
+        if most is not None and workload.clients() > most:
+            text = (
+                f"with these settings {cell.system.kind} lets {most} client in, and the workload has "
+                f"{workload.clients()} ({cell.name})"
+            )
+            return Mismatch("system.config", text, cell)
+        if cell.host.caches == "cold" and workload.warms_up():
+            text = (
+                f"a warm-up would fill the caches that are to be cold ({cell.name}); leave it out of the workload, or "
+                "write warm"
+            )
+            return Mismatch("host.caches", text, cell)
+        return None
 
-    def _refuse_unlike_loops(self, study: Study) -> None:
+    def _unlike_loops(self, study: Study) -> Iterator[Mismatch]:
         """A study that goes by what cannot be compared could not end but by its budget."""
         _, _, response = study.replicates.of.rpartition(".")
         if study.replicates.precision_of != "ratio" or not response.startswith("latency_"):
@@ -69,19 +83,22 @@ class Rooms:
         for pair in pairs(study):
             rates = [self._workload(cell).rate() for cell in (pair.a, pair.b)]
             if (rates[0] is None) != (rates[1] is None):
-                raise UserError(
-                    f"{study.study}: replicates.of: {study.replicates.of} of {pair.a.name} and {pair.b.name} do not "
-                    "compare: one is of a closed loop and one of an open loop (workload.rate)"
+                text = (
+                    f"{study.replicates.of} of {pair.a.name} and {pair.b.name} do not compare: one is of a closed loop "
+                    "and one of an open loop (workload.rate)"
                 )
+                yield Mismatch("replicates.of", text)
 
     def _workload(self, cell: Cell) -> Workload[Any]:
         kind = self.workloads[cell.workload.kind]
         return kind(kind.Options.model_validate(cell.workload.options))
 
     def kinds(self) -> Kinds:
-        """Their names and options, for the room that reads study files."""
+        """Their names, their options and what goes together, for the room that reads study files."""
         return Kinds(
             systems={name: kind.Options for name, kind in self.systems.items()},
             workloads={name: kind.Options for name, kind in self.workloads.items()},
             observers={name: kind.Options for name, kind in self.observers.items()},
+            spoken={kind.backend: name for name, kind in self.systems.items() if kind.backend not in self.systems},
+            mismatches=self.mismatches,
         )

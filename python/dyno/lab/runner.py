@@ -13,6 +13,7 @@ from dyno.lab.interrupt import Interrupt
 from dyno.lab.listener import Listener
 from dyno.model.base import RunError
 from dyno.model.units import format_duration
+from dyno.workloads.base import Measured
 
 _LOOK_EVERY_S = 0.25
 
@@ -38,6 +39,7 @@ class WatchedRunner:
         self.commands: list[tuple[str, ...]] = []
         self.seconds = 0.0
         self.complaint = ""
+        self.measured: Measured | None = None
         self._host = host
         self.logs = logs
         self._limit = limit

@@ -10,10 +10,13 @@ from pydantic import Field
 from dyno.model.base import Frozen
 
 FINDINGS_FORMAT = 1
+_FAR_OFF, _LEAST_SHOWN = 10, 0.0001  # shares beyond which digits say nothing
 
 Interval = tuple[float, float]
 
 Verdict = Literal["higher", "lower", "equivalent", "no difference shown", "not enough runs"]
+Pace = Literal["rate", "waits"]
+"""What set a throughput besides the system: requests came at a given rate, or clients waited between them."""
 FolderVerdict = Verdict | Literal["only in the first", "only in the second"]
 
 
@@ -37,8 +40,10 @@ def format_estimate(value: float, interval: Interval | None) -> str:
 
 
 def format_share(share: float) -> str:
-    """A share in per cent, two significant digits below 100 %."""
-    return f"{share * 100:.2g}%" if share < 0.995 else f"{share * 100:,.0f}%"
+    """A share in per cent, two significant digits below 100 %; where it is far off, no more than that it is."""
+    if share >= 0.995:
+        return f"{share * 100:,.0f}%" if share <= _FAR_OFF else f">{_FAR_OFF * 100:,}%"
+    return f"{share * 100:.2g}%" if share >= _LEAST_SHOWN else "<0.01%" if share else "0%"
 
 
 def format_ratio(ratio: float, interval: Interval) -> str:
@@ -124,6 +129,10 @@ class Comparison(Frozen):
     p_equivalent: Annotated[float | None, Field(description="Holm's over all comparisons of the report")] = None
     ranks: Annotated[
         RankFigures | None, Field(description="beside the ratio where its residuals are far from normal")
+    ] = None
+    pace: Annotated[
+        Pace | None,
+        Field(description="of throughputs: rate where one was given and reached, waits where clients waited as asked"),
     ] = None
 
 

@@ -15,7 +15,8 @@ Better = Literal["higher", "lower"]
 class Response:
     """A response. `title` is what a person reads, `unit` what stands behind its figures.
 
-    Of those that are `counted` most are 0 where all went well, and nobody asks for their ratio.
+    Of those that are `counted` most are 0 where all went well, and nobody asks for their ratio. Those `of_pace` are
+    given and not measured where requests come at a given rate.
     """
 
     name: str
@@ -23,12 +24,13 @@ class Response:
     unit: str
     better: Better
     counted: bool = False
+    of_pace: bool = False
 
 
 _KNOWN = {
     response.name: response
     for response in (
-        Response("throughput", "throughput", "ops/s", "higher"),
+        Response("throughput", "throughput", "ops/s", "higher", of_pace=True),
         Response("latency_mean", "mean latency", "ms", "lower"),
         Response("latency_p50", "median latency", "ms", "lower"),
         Response("latency_p90", "90th percentile latency", "ms", "lower"),
@@ -48,7 +50,7 @@ _KNOWN = {
         Response("lag_max", "latest that a request was sent", "ms", "lower"),
         Response("share_sent", "share of the requests due that were sent", "1", "higher", counted=True),
         Response("unsent", "requests due that were never sent", "1", "lower", counted=True),
-        Response("new_orders_per_min", "new orders", "1/min", "higher"),
+        Response("new_orders_per_min", "new orders", "1/min", "higher", of_pace=True),
         Response("failed_operations", "operations that failed", "1", "lower", counted=True),
         Response("reconnects", "connections made anew", "1", "lower", counted=True),
         Response("cpu_per_op", "CPU time of the driver's process per operation", "us", "lower"),
@@ -72,4 +74,4 @@ def lookup(name: str) -> Response:
     known = _KNOWN[base]
     if not operation:
         return known
-    return Response(name, f"{operation} {known.title}", known.unit, known.better, known.counted)
+    return Response(name, f"{operation} {known.title}", known.unit, known.better, known.counted, known.of_pace)

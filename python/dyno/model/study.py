@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal
 
@@ -170,9 +170,22 @@ class Study(Frozen):
 
 
 @dataclass(frozen=True)
+class Mismatch:
+    """Why a study could only fail though each of its parts is sound: at which dotted key, in which cell if in one."""
+
+    key: str
+    text: str
+    cell: Cell | None = None
+
+
+@dataclass(frozen=True)
 class Kinds:
     """Every kind that a study may name, each with the type of its own options. Filled by the rooms that have them."""
 
     systems: Mapping[str, type[BaseModel]] = field(default_factory=dict)
     workloads: Mapping[str, type[BaseModel]] = field(default_factory=dict)
     observers: Mapping[str, type[BaseModel]] = field(default_factory=dict)
+    spoken: Mapping[str, str] = field(default_factory=dict)
+    """The protocols that systems speak, each with the kind that does: what a user may take for the name of a kind."""
+    mismatches: Callable[[Study], Iterable[Mismatch]] = lambda _: ()
+    """What of a study's kinds does not go together."""

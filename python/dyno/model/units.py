@@ -78,6 +78,16 @@ def parse_share(value: object) -> float:
     return _parse(value, {"%": 0.01}, "a share", "5%")
 
 
+def counted(n: int, what: str) -> str:
+    """`1 run`, `6 runs`."""
+    return f"{n} {what}" if n == 1 else f"{n:,} {what}s"
+
+
+def format_percent(share: float) -> str:
+    """A share that was asked for, in per cent: as it was written, and never with an exponent."""
+    return f"{Decimal(f'{share * 100:.6g}'):,f}%"
+
+
 def format_size(size: float) -> str:
     """Bytes in the largest binary unit that leaves at least 1, three significant digits."""
     amount = float(size)

@@ -22,13 +22,13 @@ from dyno.model import responses
 from dyno.model.findings import CellSummary, Comparison, Findings, format_quantity, format_share
 from dyno.model.run import RunRecord
 from dyno.model.study import Study
-from dyno.model.units import format_size
+from dyno.model.units import format_percent, format_size
 from dyno.report import figures
 from dyno.report.figures import Figure, Palette
 from dyno.report.figures.style import capital, label
 from dyno.report.runs import notable
 from dyno.report.source import Source
-from dyno.report.text import to_csv
+from dyno.report.text import foremost, to_csv
 
 MOST_FAILURES = 200  # in the page; run.json has them all
 
@@ -51,6 +51,7 @@ class Part:
     note: str
     cells: tuple[CellSummary, ...]
     comparisons: tuple[Comparison, ...]
+    others: tuple[Comparison, ...]  # folded away
 
 
 def write(results: Source, findings: Findings, out_dir: Path) -> Path:
@@ -153,6 +154,7 @@ def _environment() -> Environment:
         quantity=lambda value: "–" if value is None else format_quantity(value),
         share=lambda value: "–" if value is None else format_share(value),
         interval=lambda ci: f"{format_quantity(ci[0])} to {format_quantity(ci[1])}" if ci else "–",
+        percent=format_percent,
         label=label,
         unbroken=_unbroken,
     )
@@ -193,7 +195,9 @@ def _parts(findings: Findings) -> list[Part]:
 
 def _part(name: str, cells: Sequence[CellSummary], comparisons: Sequence[Comparison]) -> Part:
     known = responses.lookup(name)
-    return Part(capital(known.title), f"{known.unit}, {known.better} is better", tuple(cells), tuple(comparisons))
+    shown, others = foremost(comparisons)
+    note = f"{known.unit}, {known.better} is better"
+    return Part(capital(known.title), note, tuple(cells), tuple(shown), tuple(others))
 
 
 def _shown(figure: Figure) -> Shown:

@@ -21,6 +21,8 @@ from dyno.model.findings import (
     format_ratio,
     format_share,
 )
+from dyno.model.units import format_percent
+from dyno.report.text import foremost
 
 NARROW = 100  # columns; a narrower terminal gets the narrower table
 WIDTH_OF_FILES = 1000
@@ -41,7 +43,10 @@ def show(findings: Findings, console: Console, chosen: Sequence[str] | None = No
         ]
         found = [each for each in findings.comparisons if each.response == response]
         if found:
-            parts += [Text(), *(_sentence(each) for each in found)]
+            read, others = foremost(found)
+            parts += [Text(), *(_sentence(each) for each in read)]
+            if others:
+                parts.append(Text(f"and {len(others):,} more between the other levels (--format json)", style="dim"))
     more = [name for name in dict.fromkeys(cell.response for cell in findings.cells) if name not in shown]
     if more:
         parts += [Text(), Text(f"Also measured: {', '.join(more)}", style="dim")]
@@ -132,8 +137,8 @@ def _share(value: float | None) -> str:
 
 
 def _head(findings: Findings) -> Group:
-    asked = f"{findings.precision * 100:.3g}% of the {findings.precision_of} of {findings.response}"
-    confidence = f"{findings.confidence * 100:.4g}% confidence"
+    asked = f"{format_percent(findings.precision)} of the {findings.precision_of} of {findings.response}"
+    confidence = f"{format_percent(findings.confidence)} confidence"
     facts = f"{findings.runs:,} runs; {findings.ended}; precision asked for: {asked}, at {confidence}"
     return Group(
         Text(_plain(findings.answer), style="bold green"),

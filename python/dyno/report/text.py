@@ -4,10 +4,19 @@ from __future__ import annotations
 
 import csv
 import io
+from collections.abc import Sequence
 
-from dyno.model.findings import Findings
+from dyno.model.findings import Comparison, Findings
 
+MOST_SENTENCES = 12
 _FIGURES = ("unit", "n", "failed", "invalid", "partial", "mean", "sd", "variance", "cov", "mad", "min", "max", "range")
+
+
+def foremost(found: Sequence[Comparison]) -> tuple[list[Comparison], list[Comparison]]:
+    """Those to be read, and the others: of more than a reader takes in, those with the first level."""
+    if len(found) <= MOST_SENTENCES:
+        return list(found), []
+    return [each for each in found if each.a == found[0].a], [each for each in found if each.a != found[0].a]
 
 
 def to_json(findings: Findings) -> str:

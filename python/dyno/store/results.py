@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import fcntl
 import json
@@ -154,6 +155,12 @@ class Results:
             raise StoreError(f"{self.folder}: another dyno is running this study; wait for it or end it") from None
         self._lock = handle
         self._mend_torn_line()
+
+    def discard(self) -> None:
+        """Remove a folder in which nothing was run, and the study's where it was its only one."""
+        shutil.rmtree(self.folder)
+        with contextlib.suppress(OSError):
+            self.folder.parent.rmdir()
 
     def unlock(self) -> None:
         """Give the folder up."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,7 +13,7 @@ from pydantic import BaseModel
 
 from dyno.model import responses
 from dyno.model.base import Scalar
-from dyno.model.study import Cell, Factor, HostSpec, Kinds, KindSpec, Level, Study
+from dyno.model.study import Cell, Factor, HostSpec, Kinds, KindSpec, Level, Mismatch, Study
 from dyno.study.document import (
     DEFAULT_SCALE,
     FACTOR_NAME,
@@ -99,7 +99,7 @@ def build(root: Branch, kinds: Kinds, *, scale: str, source_sha256: str) -> Stud
     assert factors is not None
     # Last, since a factor may be unused only because the key with its `${...}` was itself wrong.
     raise_first(_unused(root, factors))
-    return Study(
+    study = Study(
         study=document.study,
         question=document.question,
         scale=scale,
@@ -115,6 +115,23 @@ def build(root: Branch, kinds: Kinds, *, scale: str, source_sha256: str) -> Stud
         seed=document.seed,
         source_sha256=source_sha256,
     )
+    raise_first(_mismatches(root, factors, kinds.mismatches(study)))
+    return study
+
+
+def _mismatches(root: Branch, factors: Sequence[_Factor], found: Iterable[Mismatch]) -> Iterator[Problem]:
+    """What does not go together, each where the key was written for its cell."""
+    for each in found:
+        tree, path = root, split_key(each.key, root.place)
+        if each.cell is not None:
+            tree = _section_of(root, path[0], _levels_of(each.cell, factors))
+        _, node, _ = deepest(tree, path)
+        yield Problem(node.place, each.key, each.text)
+
+
+def _levels_of(cell: Cell, factors: Sequence[_Factor]) -> dict[str, _Level]:
+    named = {(factor.name, level.model.name): level for factor in factors for level in factor.levels}
+    return {name: named[name, level] for name, level in cell.levels.items()}
 
 
 def _model(factor: _Factor) -> Factor:
@@ -404,23 +421,24 @@ class _Section:
         key = tuple(levels[name].model.name for name in self._factors)
         if key not in self._read:
             try:
-                self._read[key] = read(self._tree(levels), kinds, problems)
+                self._read[key] = read(_section_of(self._root, self._name, levels), kinds, problems)
             except StudyError as error:
                 problems.append(error.problem)
                 self._read[key] = None
         return self._read[key]
 
-    def _tree(self, levels: Mapping[str, _Level]) -> Branch:
-        entries = {key: entry for key, entry in self._root.entries.items() if key == self._name}
-        root = Branch(entries, self._root.place)
-        for level in levels.values():
-            for setting in level.settings or ():
-                if setting.steps[0] == self._name:
-                    root = put(root, setting.steps, setting.entry)
-        values = {name: (level.leaf, level.model.name) for name, level in levels.items()}
-        tree = interpolate(root, values)
-        assert isinstance(tree, Branch)
-        return tree
+
+def _section_of(root: Branch, name: str, levels: Mapping[str, _Level]) -> Branch:
+    """A tree with that section alone, as it is with these levels. Raises StudyError."""
+    tree = Branch({key: entry for key, entry in root.entries.items() if key == name}, root.place)
+    for level in levels.values():
+        for setting in level.settings or ():
+            if setting.steps[0] == name:
+                tree = put(tree, setting.steps, setting.entry)
+    values = {name: (level.leaf, level.model.name) for name, level in levels.items()}
+    whole = interpolate(tree, values)
+    assert isinstance(whole, Branch)
+    return whole
 
 
 def _host(tree: Branch, _: Kinds, problems: list[Problem]) -> HostSpec | None:
@@ -438,7 +456,7 @@ def _system(tree: Branch, kinds: Kinds, problems: list[Problem]) -> tuple[KindSp
         problems.append(misplaced)
         return None
     section = validate(SystemSection, tree, ("system",), node, problems)
-    kind = _kind(tree, "system", kinds.systems, problems) if section is not None else None
+    kind = _kind(tree, "system", kinds.systems, problems, kinds.spoken) if section is not None else None
     if section is None or kind is None:
         return None
     config = node.get("config") if isinstance(node, Branch) else None
@@ -455,19 +473,29 @@ def _workload(tree: Branch, kinds: Kinds, problems: list[Problem]) -> KindSpec |
         only_kind = Branch({key: entry for key, entry in node.entries.items() if key == "kind"}, node.place)
     if validate(WorkloadSection, tree, ("workload",), only_kind, problems) is None:
         return None
-    kind = _kind(tree, "workload", kinds.workloads, problems)
+    kind = _kind(tree, "workload", kinds.workloads, problems, {})
     if kind is None or not isinstance(node, Branch):
         return None
     return _options(kind, kinds.workloads[kind], tree, ("workload",), node.without("kind"), problems, also=("kind",))
 
 
-def _kind(tree: Branch, section: str, known: Mapping[str, type[BaseModel]], problems: list[Problem]) -> str | None:
+def _kind(
+    tree: Branch,
+    section: str,
+    known: Mapping[str, type[BaseModel]],
+    problems: list[Problem],
+    meant: Mapping[str, str],
+) -> str | None:
     _, node, _ = deepest(tree, (section, "kind"))
     name = plain(node)
     if name in known:
         return str(name)
     via = f" (from {shown(node.via)})" if isinstance(node, Leaf) and node.via else ""
-    problems.append(Problem(node.place, f"{section}.kind", not_found("kind", name, sorted(known), "kinds") + via))
+    if name in meant:
+        text = f"unknown kind {shown(name)}; the one that speaks its protocol is {shown(meant[name])}"
+    else:
+        text = not_found("kind", name, sorted(known), "kinds")
+    problems.append(Problem(node.place, f"{section}.kind", text + via))
     return None
 
 

@@ -7,7 +7,7 @@ import shutil
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field
 
 from dyno import sql
 from dyno.model.base import RunError, Scalar
@@ -25,14 +25,13 @@ from dyno.systems.server import (
 _PACKAGE = "mariadb-server"
 
 # Where a server's place in the machine is dyno's to choose, and what would make a cold start warm.
-_OURS = {
+_OURS = frozenset({
     "basedir", "bind_address", "bootstrap", "datadir", "innodb_buffer_pool_dump_at_shutdown",
     "innodb_buffer_pool_load_at_startup", "log_error", "pid_file", "port", "skip_grant_tables", "skip_name_resolve",
     "skip_networking", "socket", "tmpdir", "user",
-}  # fmt: skip
+})  # fmt: skip
 
-# These do not change what a loaded data set is made of; cells that differ in anything else load their own.
-_LEAVES_DATA_ALONE = {
+_LEAVES_DATA_ALONE = frozenset({
     "back_log", "eq_range_index_dive_limit", "flush_time", "histogram_size", "host_cache_size",
     "innodb_adaptive_flushing", "innodb_adaptive_hash_index", "innodb_autoextend_increment",
     "innodb_buffer_pool_chunk_size", "innodb_buffer_pool_size", "innodb_deadlock_detect", "innodb_doublewrite",
@@ -48,7 +47,7 @@ _LEAVES_DATA_ALONE = {
     "sort_buffer_size", "sync_binlog", "table_definition_cache", "table_open_cache", "table_open_cache_instances",
     "thread_cache_size", "thread_handling", "thread_pool_size", "thread_stack", "tmp_table_size",
     "transaction_isolation",
-}  # fmt: skip
+})  # fmt: skip
 
 # Recorded with each run whether or not the study sets them: what the server promises and what it works with.
 _TELLING = (
@@ -81,16 +80,12 @@ _DEFAULT_MAX_CONNECTIONS = 151
 class MariadbOptions(ServerOptions):
     """Besides the server's own variables."""
 
+    ours = _OURS
+
     check: Annotated[
         Literal["none", "checksums"],
         Field(description="after each run: innochecksum over every page of the workload's tables, or none"),
     ] = "checksums"
-
-    @model_validator(mode="after")
-    def _leaves_dyno_its_own(self) -> MariadbOptions:
-        if ours := sorted(_OURS & self.settings.keys()):
-            raise ValueError(f"{ours[0]} is dyno's own to set")
-        return self
 
 
 class MariadbSystem(ServerSystem[MariadbOptions]):
@@ -101,6 +96,8 @@ class MariadbSystem(ServerSystem[MariadbOptions]):
     Options = MariadbOptions
     program = "mariadbd"
     account = "mysql"
+    telling = r"\[ERROR\]"
+    leaves_data_alone = _LEAVES_DATA_ALONE
 
     @classmethod
     def most_clients(cls, options: MariadbOptions) -> int | None:
@@ -115,10 +112,6 @@ class MariadbSystem(ServerSystem[MariadbOptions]):
         if missing:
             raise RunError(f"{', '.join(missing)} not found: apt-get install {_PACKAGE}")
         return {name: Path(where) for name, where in found.items() if where is not None}
-
-    def data_key(self) -> dict[str, Any]:
-        """Every setting that may shape what is stored."""
-        return {name: value for name, value in self.options.settings.items() if name not in _LEAVES_DATA_ALONE}
 
     def make_empty(self, folder: Path, limit: float) -> None:
         """The system tables, then the database and its account; nobody else has a password to come in by."""
@@ -136,6 +129,7 @@ class MariadbSystem(ServerSystem[MariadbOptions]):
             log=self.place.logs / "mariadb-install-db",
             account=self._account(),
             folder=folder,
+            telling=self.telling,
         )
         accounts = [f"CREATE USER {USER}@'{host}' IDENTIFIED BY '{PASSWORD}'" for host in ("localhost", "127.0.0.1")]
         rights = [f"GRANT ALL ON {DATABASE}.* TO {USER}@'{host}'" for host in ("localhost", "127.0.0.1")]
@@ -144,6 +138,7 @@ class MariadbSystem(ServerSystem[MariadbOptions]):
             limit=limit,
             log=self.place.logs / "mariadbd-bootstrap",
             account=self._account(),
+            telling=self.telling,
             # One statement a line; without the first the grant tables are not read.
             told=[f"{each};" for each in ("FLUSH PRIVILEGES", f"CREATE DATABASE {DATABASE}", *accounts, *rights)],
         )

@@ -8,7 +8,7 @@ import signal
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field
 
 from dyno import sql
 from dyno.model.base import RunError, Scalar
@@ -26,13 +26,12 @@ from dyno.systems.server import (
 _PACKAGE = "postgresql"
 _PORT = 5432  # names the socket file where it is reached by that alone
 
-_OURS = {
+_OURS = frozenset({
     "cluster_name", "config_file", "data_directory", "external_pid_file", "hba_file", "ident_file", "listen_addresses",
     "log_destination", "logging_collector", "port", "unix_socket_directories",
-}  # fmt: skip
+})  # fmt: skip
 
-# These do not change what a loaded data set is made of; cells that differ in anything else load their own.
-_LEAVES_DATA_ALONE = {
+_LEAVES_DATA_ALONE = frozenset({
     "backend_flush_after", "bgwriter_delay", "bgwriter_flush_after", "bgwriter_lru_maxpages",
     "bgwriter_lru_multiplier", "checkpoint_completion_target", "checkpoint_flush_after", "checkpoint_timeout",
     "commit_delay", "commit_siblings", "cpu_index_tuple_cost", "cpu_operator_cost", "cpu_tuple_cost",
@@ -42,7 +41,7 @@ _LEAVES_DATA_ALONE = {
     "max_wal_size", "max_worker_processes", "min_wal_size", "random_page_cost", "seq_page_cost", "shared_buffers",
     "statement_timeout", "synchronous_commit", "temp_buffers", "wal_buffers", "wal_sync_method", "wal_writer_delay",
     "wal_writer_flush_after", "work_mem",
-}  # fmt: skip
+})  # fmt: skip
 
 _TELLING = (
     "server_version", "autovacuum", "block_size", "checkpoint_timeout", "data_checksums",
@@ -61,6 +60,8 @@ _DEFAULT_MAX_CONNECTIONS, _DEFAULT_RESERVED = 100, 3
 class PostgresqlOptions(ServerOptions):
     """Besides the server's own parameters."""
 
+    ours = _OURS
+
     data_checksums: Annotated[
         bool, Field(description="initdb --data-checksums: every page has one, and all are checked after each run")
     ] = False
@@ -71,12 +72,6 @@ class PostgresqlOptions(ServerOptions):
         ),
     ] = "shutdown"
 
-    @model_validator(mode="after")
-    def _leaves_dyno_its_own(self) -> PostgresqlOptions:
-        if ours := sorted(_OURS & self.settings.keys()):
-            raise ValueError(f"{ours[0]} is dyno's own to set")
-        return self
-
 
 class PostgresqlSystem(ServerSystem[PostgresqlOptions]):
     """One cluster; what the study does not set is as initdb writes it."""
@@ -86,6 +81,8 @@ class PostgresqlSystem(ServerSystem[PostgresqlOptions]):
     Options = PostgresqlOptions
     program = "postgres"
     account = "postgres"
+    telling = "FATAL|PANIC"
+    leaves_data_alone = _LEAVES_DATA_ALONE
     farewell = signal.SIGINT  # SIGTERM would wait for every client to leave by itself
     undo_by = signal.SIGQUIT  # SIGKILL would leave its shared memory behind
 
@@ -113,9 +110,8 @@ class PostgresqlSystem(ServerSystem[PostgresqlOptions]):
         return found
 
     def data_key(self) -> dict[str, Any]:
-        """Every setting that may shape what is stored."""
-        shaping = {name: value for name, value in self.options.settings.items() if name not in _LEAVES_DATA_ALONE}
-        return {**shaping, "data_checksums": self.options.data_checksums}
+        """And whether pages have checksums."""
+        return {**super().data_key(), "data_checksums": self.options.data_checksums}
 
     def make_empty(self, folder: Path, limit: float) -> None:
         """A cluster into which nobody is let but dyno's account, which is no superuser."""

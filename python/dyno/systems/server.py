@@ -17,9 +17,9 @@ import time
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal, TypeVar
+from typing import Annotated, Any, ClassVar, Literal, Self, TypeVar
 
-from pydantic import AfterValidator, ConfigDict, Field
+from pydantic import AfterValidator, ConfigDict, Field, model_validator
 
 from dyno import sql
 from dyno.hosts import Process, accounts
@@ -52,6 +52,9 @@ class ServerOptions(Frozen):
     model_config = ConfigDict(extra="allow")
     __pydantic_extra__: dict[Annotated[str, AfterValidator(_setting)], Scalar]
 
+    ours: ClassVar[frozenset[str]] = frozenset()
+    """Settings that are dyno's own to make."""
+
     connect: Annotated[
         Literal["socket", "tcp"], Field(description="how clients reach it: a socket file, or TCP on 127.0.0.1")
     ] = "socket"
@@ -60,6 +63,12 @@ class ServerOptions(Frozen):
     def settings(self) -> dict[str, Scalar]:
         """The server's own, as the study asks for them."""
         return dict(self.__pydantic_extra__ or {})
+
+    @model_validator(mode="after")
+    def _leaves_dyno_its_own(self) -> Self:
+        if ours := sorted(self.ours & self.settings.keys()):
+            raise ValueError(f"{ours[0]} is dyno's own to set")
+        return self
 
 
 O = TypeVar("O", bound=ServerOptions)  # noqa: E741 - the options of one kind
@@ -76,6 +85,10 @@ class ServerSystem(System[O]):
     """What asks it to end cleanly."""
     undo_by: ClassVar[signal.Signals] = signal.SIGKILL
     """What ends it at once without leaving anything behind, its data aside."""
+    telling: ClassVar[str] = ""
+    """A pattern of the first line of its log that says what went wrong; the last ones do where it is empty."""
+    leaves_data_alone: ClassVar[frozenset[str]]
+    """Settings that do not change what a loaded data set is made of; cells that differ in others load their own."""
 
     _process: Process | None = None
     _folder: Path | None = None
@@ -124,6 +137,11 @@ class ServerSystem(System[O]):
         """Those of its figures that are as they are now."""
 
     # The life
+
+    def data_key(self) -> dict[str, Any]:
+        """Every setting that may shape what is stored."""
+        given = self.options.settings.items()
+        return {name: value for name, value in given if name not in self.leaves_data_alone}
 
     def provision(self, limit: float) -> dict[str, str]:
         """Find the programs, the account to run them as, and whether it can reach the data."""
@@ -224,12 +242,19 @@ class ServerSystem(System[O]):
         begun = time.monotonic()
         status = self._end(process, limit)
         if early is not None:
-            raise RunError(f"{self.program} had ended by itself with status {early}: {process.complaint(_LAST_LINES)}")
+            raise RunError(f"{self.program} {self._how(process, early, 'had ended by itself')}")
         if status == -signal.SIGKILL and time.monotonic() - begun >= limit:
             raise RunError(f"{self.program} did not end within {limit:g} s and was killed")
         # Told before it could listen to it, it ends by the signal itself; nothing was done to its data then.
         if status != 0 and not (status == -self.farewell and self._asked is None):
-            raise RunError(f"{self.program} ended with status {status}: {process.complaint(_LAST_LINES)}")
+            raise RunError(f"{self.program} {self._how(process, status, 'ended')}")
+
+    def _how(self, process: Process, status: int, ended: str, when: str = "") -> str:
+        """How it came to its end; who is killed says nothing of it, and the last words are of something else."""
+        if status == -signal.SIGKILL:
+            return f"was killed by SIGKILL{when}"
+        how = f"by {signal.Signals(-status).name}" if status < 0 else f"with status {status}"
+        return f"{ended} {how}{when}: {process.complaint(_LAST_LINES, self.telling)}"
 
     def _end(self, process: Process, limit: float) -> int:
         folder, self._folder = self._folder, None
@@ -273,11 +298,9 @@ class ServerSystem(System[O]):
             except sql.SqlError as error:
                 # Waits for its end and not for time to pass: a server that dies is noticed at once.
                 if (status := process.wait(_LOOK_EVERY_S)) is not None:
-                    how = f"by signal {-status}" if status < 0 else f"with status {status}"
                     self._end(process, 0.0)
-                    raise RunError(
-                        f"{self.program} ended {how} as it started: {process.complaint(_LAST_LINES)}"
-                    ) from error
+                    how = self._how(process, status, "ended", " as it started")
+                    raise RunError(f"{self.program} {how}") from error
                 if time.monotonic() > deadline:
                     raise RunError(f"{self.program} did not answer within {limit:g} s: {error}") from error
 

@@ -52,6 +52,8 @@ class Runner(Protocol):
     """What is kept of the run beside its figures."""
     complaint: str
     """The last line that the last driver wrote to its standard error; empty where there was none."""
+    measured: Measured | None
+    """For a workload to leave what was measured before it raises: a run that is not ok is looked into by it too."""
 
     def execute(self, argv: Sequence[str], *, kept_as: str | None = None) -> int:
         """Run a driver to its end; its exit status. Raises RunError past the limit.
@@ -105,6 +107,8 @@ class Workload(ABC, Generic[O]):
     kind: ClassVar[str]
     Options: ClassVar[type[Frozen]]
     backends: ClassVar[frozenset[str]]
+    outlives_failure: ClassVar[bool] = False
+    """Whether `check` is to be asked also where driving failed, of a system that was started again on its data."""
 
     def __init__(self, options: O) -> None:
         self.options = options

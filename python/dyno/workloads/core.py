@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+import shutil
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,20 +12,27 @@ import polars as pl
 
 from dyno.model.base import InvalidRun, RunError
 from dyno.model.endpoint import Endpoint
+from dyno.model.units import format_percent
 from dyno.workloads.base import INTERVAL_COLUMNS, Checked, Measured, Runner
 
 JOB_FORMAT = 1
 RESULT_FORMAT = 1
 
 _QUANTILES = ("mean", "p50", "p90", "p95", "p99", "p999", "max")
+_SHARES = {"p50": 0.5, "p90": 0.9, "p95": 0.95, "p99": 0.99, "p999": 0.999}
 _SHOWN = ("mean", "p50", "p95", "p99", "max")
 _CONNECTED = ("mysql", "postgresql")
+_KEPT = ("errors.jsonl", "acknowledged-*")
+"""Of a run phase, beside its figures: the operations that failed, and what a ledger's store said it had taken."""
+_OF_CONNECTIONS = ("connect", "connection_lost", "timeout", "unavailable")  # kinds of errors; the cause of the others
 
 
 def job(
     endpoint: Endpoint, workload: dict[str, Any], *, phase: str, clients: int, seed: int, **rest: Any
 ) -> dict[str, Any]:
     """A job as `schema/job.schema.json` has it; keys of `rest` that are None are left out."""
+    # How many may fail is judged here, by the study's own bound over warm-up and measured part.
+    judged = {"max_share_failed": 1.0} if phase == "run" else {}
     return {
         "format": JOB_FORMAT,
         "phase": phase,
@@ -32,6 +40,7 @@ def job(
         "workload": workload,
         "clients": clients,
         "seed": seed,
+        **judged,
         **{key: value for key, value in rest.items() if value is not None},
     }
 
@@ -48,15 +57,19 @@ def drive(runner: Runner, job: dict[str, Any], *, max_errors: float) -> Measured
 def drive_together(runner: Runner, jobs: Sequence[dict[str, Any]], *, max_errors: float) -> Measured:
     """The same for several drivers at once, of whose results one is made without loss."""
     results = carry_out(runner, jobs)
-    for result in results:
-        _refuse_failed(result)
-    out, result = _folder(runner, jobs, 0), results[0]
+    parts = [_folder(runner, jobs, number) for number in range(len(jobs))]
+    _keep(runner, parts)
+    first = _first_error(parts)
+    out, result = parts[0], results[0]
     if len(jobs) > 1:
+        for each in results:
+            _refuse_failed(each, first)
         out = runner.folder / "merged"
-        result = _merged(runner, [_folder(runner, jobs, number) for number in range(len(jobs))], out)
-    measured = _measured(result, jobs, out)
+        result = _merged(runner, parts, out)
+    measured = runner.measured = _measured(result, jobs, out)
+    _refuse_failed(result, first)
     if measured.complete:
-        _refuse_errors(result, max_errors)
+        _refuse_errors(result, max_errors, first)
         if result["total"]["count"] == 0:
             raise InvalidRun("the driver ended without a single successful operation")
     return measured
@@ -68,8 +81,9 @@ def load(runner: Runner, job: dict[str, Any]) -> None:
     _refuse_failed(result)
     if result["outcome"] != "ok":
         raise RunError("the load was cut short")
-    if failed := sum(count for kinds in _errors(result).values() for count in kinds.values()):
-        raise RunError(f"{failed} operations of the load failed ({_told(result)})")
+    if failed := _failed(result):
+        first = _first_error([_folder(runner, [job], 0)])
+        raise RunError(f"{failed} operations of the load failed ({_told(result)}){first}")
 
 
 def carry_out(runner: Runner, jobs: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -88,6 +102,31 @@ def carry_out(runner: Runner, jobs: Sequence[dict[str, Any]]) -> list[dict[str, 
         _read(_folder(runner, jobs, number) / "result.json", status, runner.complaint)
         for number, status in enumerate(statuses)
     ]
+
+
+def _keep(runner: Runner, parts: Sequence[Path]) -> None:
+    """Keep among the logs what a run that went wrong, and one that did not, is looked into by. Raises RunError."""
+    try:
+        for number, part in enumerate(parts):
+            for path in (path for pattern in _KEPT for path in sorted(part.glob(pattern)) if path.stat().st_size):
+                own = path.name.startswith("acknowledged-") or len(parts) == 1  # the names of these tell the driver
+                shutil.copyfile(path, runner.logs / (path.name if own else f"{path.stem}-{number}{path.suffix}"))
+    except OSError as error:
+        raise RunError(f"cannot keep what the driver wrote: {error}") from error
+
+
+def _first_error(parts: Sequence[Path]) -> str:
+    """The first operation that failed, as the end of a cause; empty where none did, or none was written down."""
+    for path in (part / "errors.jsonl" for part in parts):
+        if not path.exists():
+            continue
+        with path.open(errors="replace") as lines:
+            try:
+                first = json.loads(lines.readline())
+                return f"; the first: {first['operation']}: {first['message']}"
+            except (ValueError, KeyError, TypeError):
+                continue  # nothing in it, or a line that was torn when the driver was killed
+    return ""
 
 
 def folders(runner: Runner, drivers: int) -> list[Path]:
@@ -124,11 +163,16 @@ def _merged(runner: Runner, parts: Sequence[Path], out: Path) -> dict[str, Any]:
     return _read(out / "result.json", status, runner.complaint)
 
 
-def _refuse_failed(result: dict[str, Any]) -> None:
+def _refuse_failed(result: dict[str, Any], first: str = "") -> None:
     if result["outcome"] == "failed":
         error = result["error"] or {"kind": "unknown", "message": "the driver gave no reason"}
         if error["kind"] == "rate_not_reached":
-            raise InvalidRun(f"the rate was not reached: {error['message']}")
+            missed = f"the rate was not reached: {error['message']}"
+            # Where operations failed, that is what went wrong, and the rate is what came of it.
+            failed = _failed(result)
+            raise InvalidRun(f"{failed} operations failed ({_told(result)}){first}; so {missed}" if failed else missed)
+        if error["kind"] == "operations_failed":
+            raise InvalidRun(error["message"])
         raise RunError(f"{error['kind']}: {error['message']}")
 
 
@@ -149,9 +193,11 @@ def _measured(result: dict[str, Any], jobs: Sequence[dict[str, Any]], out: Path)
     intervals = out / "intervals.jsonl"
     log = out / "latency.hlog"
     opened = result["open"]
+    responses = _responses(result)
+    unknown = [name for name in responses if not _is_known(name, opened)]
     return Measured(
         complete=result["outcome"] == "ok",
-        responses=_responses(result),
+        responses={name: value for name, value in responses.items() if name not in unknown},
         errors={name: kinds for name, kinds in _errors(result).items() if kinds},
         measured_from_ns=result["measured_from_ns"],
         measured_to_ns=result["ended_ns"],
@@ -160,6 +206,7 @@ def _measured(result: dict[str, Any], jobs: Sequence[dict[str, Any]], out: Path)
         versions=result["versions"],
         loop=result["loop"],
         rate_per_s=opened["rate_per_s"] if opened else None,
+        notes=tuple(_notes(unknown)),
         ended_by=result["ended_by"],
         job=jobs[0],
         intervals=_intervals(intervals) if intervals.exists() else None,
@@ -189,6 +236,25 @@ def _of_open_loop(opened: dict[str, Any] | None) -> dict[str, float]:
     lag = opened["lag_us"]
     lags = {} if lag is None else {"lag_p99": lag["p99"] / 1000, "lag_max": lag["max"] / 1000}
     return {"unsent": float(opened["unsent"]), "share_sent": opened["share_sent"], **lags}
+
+
+def _is_known(response: str, opened: dict[str, Any] | None) -> bool:
+    """A request that was never sent would have waited, nobody knows how long: it may be any of the longest.
+
+    Then no quantile above the share that was sent is known, nor is the longest latency, nor the mean.
+    """
+    name, _, quantile = response.rpartition(".")[2].partition("_")
+    return opened is None or name != "latency" or _SHARES.get(quantile, 1.0) <= opened["share_sent"]
+
+
+def _notes(unknown: Sequence[str]) -> Iterator[str]:
+    # Without the numbers, which stand beside it as responses: what many runs say alike, a report says once.
+    names = [name for name in unknown if "." not in name]
+    if names:
+        yield (
+            "Some requests that were due were never sent (unsent), and how long they would have waited is not known: "
+            f"{', '.join(names)} of such a run are left out, so that what is shown of them is of the other runs alone."
+        )
 
 
 def _latencies(prefix: str, figures: dict[str, Any]) -> dict[str, float]:
@@ -222,13 +288,20 @@ def _errors(result: dict[str, Any]) -> dict[str, dict[str, int]]:
     return {**by_operation, "warmup": result["warmup"]["errors"]}
 
 
-def _refuse_errors(result: dict[str, Any], max_errors: float) -> None:
-    total = sum(count for kinds in _errors(result).values() for count in kinds.values())
+def _refuse_errors(result: dict[str, Any], max_errors: float, first: str) -> None:
+    total = _failed(result)
     asked = total + result["total"]["count"] + result["warmup"]["operations"]
     if total > max_errors * asked:
-        raise InvalidRun(f"{total} of {asked} operations failed ({_told(result)}); allowed is {max_errors:.3%}")
+        allowed = f"allowed is {format_percent(max_errors)}"
+        raise InvalidRun(f"{total} of {asked} operations failed ({_told(result)}); {allowed}{first}")
+
+
+def _failed(result: dict[str, Any]) -> int:
+    return sum(count for kinds in _errors(result).values() for count in kinds.values())
 
 
 def _told(result: dict[str, Any]) -> str:
-    failed = {f"{name} {kind}": count for name, kinds in _errors(result).items() for kind, count in kinds.items()}
-    return ", ".join(f"{kind}: {count}" for kind, count in sorted(failed.items()))
+    """How many of which kind, those of connections first: a server that is gone makes all the others."""
+    failed = [(kind, name, count) for name, kinds in _errors(result).items() for kind, count in kinds.items()]
+    failed.sort(key=lambda each: (each[0] not in _OF_CONNECTIONS, each[1], each[0]))
+    return ", ".join(f"{name} {kind}: {count}" for kind, name, count in failed)

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
-from typing import Annotated, Any, Literal
+from abc import abstractmethod
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import Field, model_validator
 
 from dyno.model.base import Frozen
 from dyno.model.endpoint import Endpoint
-from dyno.model.units import Duration, PositiveDuration, Share
+from dyno.model.units import Duration, PositiveDuration, Share, counted
 from dyno.workloads import core
-from dyno.workloads.base import Measured, Runner
+from dyno.workloads.base import Measured, Runner, Workload
 
 SERVERS = frozenset({"mysql", "postgresql"})
 """The backends that are reached by a connection, on which there is something to wait for."""
@@ -76,9 +78,11 @@ class DrivingOptions(Frozen):
             if self.rate is None and getattr(self, name) is not None:
                 raise ValueError(f"{name} is of an open loop alone: give a rate, or leave it out")
         if self.drivers > self.threads:
-            raise ValueError(f"{self.drivers} drivers share {self.threads} threads, and each needs one")
+            raise ValueError(f"{self.drivers} drivers share {counted(self.threads, 'thread')}, and each needs one")
         if self.operations is not None and self.operations < self.drivers:
-            raise ValueError(f"{self.drivers} drivers share {self.operations} operations, and each needs one")
+            raise ValueError(
+                f"{self.drivers} drivers share {counted(self.operations, 'operation')}, and each needs one"
+            )
         return self
 
     def seconds(self) -> float | None:
@@ -92,6 +96,59 @@ class DrivingOptions(Frozen):
                 f"limits are of servers, and a store of backend {backend} is reached by no connection: leave them out"
             )
         return None
+
+
+D = TypeVar("D", bound=DrivingOptions)
+
+
+class DrivenWorkload(Workload[D]):
+    """Load and run phases by `dyno-core drive`; what is asked, and what is to be known of it, each kind says itself."""
+
+    @abstractmethod
+    def asked(self) -> dict[str, Any]:
+        """The workload as a job names it."""
+
+    def notes(self) -> Iterable[str]:
+        """What a reader must know of the figures."""
+        return ()
+
+    def think_time(self) -> float:
+        """How long a client of a closed loop waits between an answer and its next request, in seconds."""
+        return 0.0
+
+    def refuses(self, backend: str, reached_by: str | None) -> str | None:
+        """As its limits do."""
+        return self.options.refuses(backend)
+
+    def rate(self) -> float | None:
+        """As asked for."""
+        return self.options.rate
+
+    def clients(self) -> int:
+        """One a thread."""
+        return self.options.threads
+
+    def warms_up(self) -> bool:
+        """By time or by operations."""
+        return self.options.warmup > 0 or self.options.warmup_operations > 0
+
+    def expected_seconds(self) -> float | None:
+        """Known where a duration ends it."""
+        return self.options.seconds()
+
+    def load(self, runner: Runner, endpoint: Endpoint, seed: int) -> None:
+        """Nothing of it may fail."""
+        core.load(runner, self.job(endpoint, "load", seed))
+
+    def drive(self, runner: Runner, endpoint: Endpoint, seed: int) -> Measured:
+        """With one driver or several."""
+        measured = drive(runner, endpoint, self.asked(), self.options, seed, think_time=self.think_time())
+        return replace(measured, notes=(*self.notes(), *measured.notes))
+
+    def job(self, endpoint: Endpoint, phase: str, seed: int, **more: Any) -> dict[str, Any]:
+        """A job of one client, for the phases that are not measured; `more` goes to the workload."""
+        target = with_limits(endpoint, self.options.limits)
+        return core.job(target, {**self.asked(), **more}, phase=phase, clients=1, seed=seed)
 
 
 def with_limits(endpoint: Endpoint, limits: TimeLimits | None) -> Endpoint:

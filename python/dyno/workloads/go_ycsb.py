@@ -22,12 +22,11 @@ from dyno.hosts import LocalHost, tools
 from dyno.model.base import Frozen, InvalidRun, RunError
 from dyno.model.endpoint import Endpoint
 from dyno.model.units import Duration, Share, Size
+from dyno.workloads import foreign
 from dyno.workloads.base import INTERVAL_COLUMNS, Measured, Runner, Workload
-from dyno.workloads.ycsb import CHOOSERS, MIXES
+from dyno.workloads.ycsb import CHOOSERS, stored_bytes
 
-_TOOL = "go-ycsb"
-_OVERHEAD = 1.5
-_LEAST_REACHED = 0.99
+_TOOL = foreign.Tool("go-ycsb", r"(?i)panic|fatal|error")  # a panic's reason stands before a page of stacks
 _OPERATIONS = ("READ", "UPDATE", "INSERT", "SCAN", "READ_MODIFY_WRITE")
 _COLUMNS = {"Avg": "mean", "50th": "p50", "90th": "p90", "95th": "p95", "99th": "p99", "99.9th": "p999", "Max": "max"}
 
@@ -71,10 +70,10 @@ class GoYcsbWorkload(Workload[GoYcsbOptions]):
 
     def provision(self, host: LocalHost, logs: Path, limit: float) -> dict[str, str]:
         """As `dyno get` built it."""
-        version = tools.installed(_TOOL)
+        version = tools.installed(_TOOL.name)
         if version is None:
-            raise RunError(f"{tools.tool_path(_TOOL)} is missing: `dyno get {_TOOL}` builds it")
-        return {_TOOL: version}
+            raise RunError(f"{tools.tool_path(_TOOL.name)} is missing: `dyno get {_TOOL.name}` builds it")
+        return {_TOOL.name: version}
 
     def refuses(self, backend: str, reached_by: str | None) -> str | None:
         """It knows addresses and ports alone."""
@@ -94,26 +93,20 @@ class GoYcsbWorkload(Workload[GoYcsbOptions]):
         return {"records": given.records, "field_count": given.field_count, "field_length": given.field_length}
 
     def data_bytes(self) -> int:
-        """Fields and their share of overhead."""
-        return round(self.options.records * self.options.field_count * self.options.field_length * _OVERHEAD)
+        """As its rows take."""
+        return stored_bytes(self.options.records, self.options.field_count, self.options.field_length)
 
     def load(self, runner: Runner, endpoint: Endpoint, seed: int) -> None:
         """Insert the records, and count them."""
-        status = runner.execute(self._words("load", endpoint), kept_as="go-ycsb-load")
-        text = (runner.logs / "go-ycsb-load.stdout").read_text(errors="replace")
-        if status != 0:
-            raise RunError(f"go-ycsb load ended with status {status}: {_last_words(runner, text)}")
-        rows = self._rows(endpoint)
+        text = _TOOL.execute(runner, "load", self._words("load", endpoint))
+        rows = foreign.stored_rows(endpoint)
         if rows != self.options.records:
             raise RunError(f"go-ycsb load left {rows} rows, not {self.options.records}: {_first_error(text)}")
 
     def drive(self, runner: Runner, endpoint: Endpoint, seed: int) -> Measured:
         """Run the mix, read what it says, and see in the database whether it is so."""
-        status = runner.execute(self._words("run", endpoint), kept_as="go-ycsb-run")
+        text = _TOOL.execute(runner, "run", self._words("run", endpoint))
         ended_ns = time.time_ns()
-        text = (runner.logs / "go-ycsb-run.stdout").read_text(errors="replace")
-        if status != 0:
-            raise RunError(f"go-ycsb ended with status {status}: {_last_words(runner, text)}")
         said = parse(text)
         seconds = said.seconds - self.options.warmup
         self._refuse(said, seconds, text)
@@ -134,24 +127,15 @@ class GoYcsbWorkload(Workload[GoYcsbOptions]):
     def _refuse(self, said: Said, seconds: float, text: str) -> None:
         given = self.options
         done, failed = said.operations, sum(said.errors.values())
-        if done == 0 or seconds <= 0:
-            raise InvalidRun(f"go-ycsb ended without a single successful operation: {_first_error(text)}")
-        if failed > given.max_errors * (done + failed):
-            raise InvalidRun(
-                f"{failed} of {done + failed} operations failed ({_first_error(text)}); "
-                f"allowed is {given.max_errors:.3%}"
-            )
+        _TOOL.refuse_failed(done if seconds > 0 else 0, failed, given.max_errors, _first_error(text))
         if done + failed != given.operations and not (failed and given.mix == "f"):
             # A read_modify_write that failed in its read never gets to its update, so that its parts do not add up.
             raise InvalidRun(f"go-ycsb did {done + failed} operations, {given.operations} were asked for")
-        if given.target is not None and done / seconds < _LEAST_REACHED * given.target:
-            raise InvalidRun(
-                f"the rate was not reached: {done / seconds:.1f} of {given.target} operations a second (target)"
-            )
+        foreign.refuse_slow(done / seconds, given.target)
 
     def _refuse_rows(self, said: Said, endpoint: Endpoint) -> None:
         """What it says it inserted must be there, and every value must have its length."""
-        rows = self._rows(endpoint)
+        rows = foreign.stored_rows(endpoint)
         inserted = int(said.last.get("INSERT", {}).get("Count", 0))
         expected = self.options.records + inserted
         # Inserts of the warm-up are there and not counted, and a failed one may have been carried out.
@@ -164,22 +148,15 @@ class GoYcsbWorkload(Workload[GoYcsbOptions]):
         if wrong:
             raise InvalidRun(f"{wrong} rows have a first field that is not {self.options.field_length} bytes long")
 
-    def _rows(self, endpoint: Endpoint) -> int:
-        with sql.connect(endpoint, limit=600.0) as connection:
-            return int(connection.value("SELECT count(*) FROM usertable"))
-
     def _words(self, phase: str, endpoint: Endpoint) -> list[str]:
         given, at = self.options, endpoint.settings
         prefix = "mysql" if endpoint.backend == "mysql" else "pg"
-        shares = {f"{name.replace('_', '')}proportion": MIXES[given.mix].get(name, 0.0) for name in _SHARES}
         properties: dict[str, Any] = {
             "workload": "core",
             "recordcount": given.records,
             "operationcount": given.operations,
             "threadcount": given.threads,
-            **shares,
-            "requestdistribution": given.chooser,
-            "insertorder": "hashed",
+            **foreign.core_workload(given.mix, given.chooser),
             "fieldcount": given.field_count,
             "fieldlength": given.field_length,
             "fieldlengthdistribution": "constant",
@@ -203,8 +180,7 @@ class GoYcsbWorkload(Workload[GoYcsbOptions]):
             properties["pg.sslmode"] = "disable"
         if given.target is not None and phase == "run":
             properties["target"] = given.target
-        words = [str(tools.tool_path(_TOOL)), phase, prefix]
-        return words + [word for name, value in properties.items() for word in ("-p", f"{name}={value}")]
+        return [str(tools.tool_path(_TOOL.name)), phase, prefix, *foreign.in_words(properties)]
 
     def _notes(self) -> Iterator[str]:
         yield (
@@ -219,7 +195,6 @@ class GoYcsbWorkload(Workload[GoYcsbOptions]):
             yield "go-ycsb's total latency in mix f is over reads and updates, of which a read-modify-write has both."
 
 
-_SHARES = ("read", "update", "insert", "scan", "read_modify_write")
 Block = Mapping[str, Mapping[str, float]]
 
 
@@ -252,33 +227,46 @@ def parse(text: str) -> Said:
     finished = re.search(r"^Run finished, takes (\S+)$", text, re.MULTILINE)
     if finished is None:
         raise RunError("go-ycsb's output does not say that the run finished")
+    seconds = _go_duration(finished[1])
     before, after = text[: finished.start()], text[finished.end() :]
     last = list(_blocks(after))
     if len(last) != 1:
         raise RunError("go-ycsb's output has no report after its end")
-    return Said(_go_duration(finished[1]), tuple(_blocks(before)), last[0])
+    if "TOTAL" not in last[0]:
+        raise RunError("go-ycsb's report after its end has no line of TOTAL")
+    return Said(seconds, tuple(_blocks(before)), last[0])
 
 
 def _blocks(text: str) -> Iterator[Block]:
     block: dict[str, dict[str, float]] = {}
-    for name, row in re.findall(r"^([A-Z_]+)\s+- (Takes\(s\): .*)$", text, re.MULTILINE):
+    for found in re.finditer(r"^([A-Z_]+)[ \t]+- (.*)$", text, re.MULTILINE):
+        name = found[1]
         if name in block:
             yield block
             block = {}
-        block[name] = {
-            label.removesuffix("(us)").removesuffix("(s)"): float(value)
-            for label, value in (field.split(": ") for field in row.strip().split(", "))
-        }
+        block[name] = _row(name, found[2], found[0])
     if block:
         yield block
 
 
+def _row(name: str, fields: str, line: str) -> dict[str, float]:
+    row = {}
+    for field in fields.strip().split(", "):
+        label, _, value = field.partition(": ")
+        label = label.removesuffix("(us)").removesuffix("(s)")
+        row[label] = _TOOL.count(value, line) if label == "Count" else _TOOL.figure(value, line)
+    missing = {"Count", *([] if name.endswith("_ERROR") else _COLUMNS)} - row.keys()
+    if missing:
+        raise RunError(f"go-ycsb's output has a line without {', '.join(sorted(missing))}: {line}")
+    return row
+
+
 def _go_duration(text: str) -> float:
     units = {"h": 3600.0, "m": 60.0, "s": 1.0, "ms": 1e-3, "µs": 1e-6, "us": 1e-6, "ns": 1e-9}
-    parts = re.findall(r"([\d.]+)(h|ms|m|s|µs|us|ns)", text)
-    if "".join(number + unit for number, unit in parts) != text:
+    parts = re.findall(r"([0-9]+(?:\.[0-9]+)?)(h|ms|m|s|µs|us|ns)", text)
+    if not parts or "".join(number + unit for number, unit in parts) != text:
         raise RunError(f"go-ycsb says that it took {text!r}, which is no duration")
-    return sum(float(number) * units[unit] for number, unit in parts)
+    return sum(_TOOL.seconds(number, text) * units[unit] for number, unit in parts)
 
 
 def _responses(said: Said, seconds: float) -> dict[str, float]:
@@ -333,10 +321,3 @@ def _grew(block: Block, earlier: Block, name: str) -> int:
 def _first_error(text: str) -> str:
     found = re.search(r"^operation err: (.*)$", text, re.MULTILINE)
     return found[1] if found else "it named no error"
-
-
-def _last_words(runner: Runner, text: str) -> str:
-    # Where it panics, the reason comes before a page of stacks.
-    said = [text, *(path.read_text(errors="replace") for path in sorted(runner.logs.glob("go-ycsb-*.stderr")))]
-    found = re.search(r"^.*(?:panic|fatal|error).*$", "\n".join(said), re.MULTILINE | re.IGNORECASE)
-    return found[0].strip() if found else runner.complaint or "it said nothing"

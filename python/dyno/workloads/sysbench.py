@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 import re
-import shutil
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -23,13 +22,15 @@ from dyno import sql
 from dyno.hosts import LocalHost
 from dyno.model.base import Frozen, InvalidRun, RunError
 from dyno.model.endpoint import Endpoint
-from dyno.model.units import PositiveDuration, Share
+from dyno.model.units import PositiveDuration, Share, counted
+from dyno.workloads import foreign
 from dyno.workloads.base import INTERVAL_COLUMNS, Measured, Runner, Workload
 
-_PACKAGE = "sysbench"
+_TOOL = foreign.Tool("sysbench", "^FATAL", lines=2)  # that it failed, and why
 _BYTES_OF_ROW = 400  # 184 bytes of columns, an index on one of them, half-full pages
 _PERCENTILE = 99
 _LEAST_REACHED = 0.99
+_MOST_PER_S = 1e9
 _QUANTILES = {"p50": 0.5, "p90": 0.9, "p95": 0.95, "p99": 0.99, "p999": 0.999}
 
 
@@ -102,9 +103,7 @@ class SysbenchWorkload(Workload[SysbenchOptions]):
     def load(self, runner: Runner, endpoint: Endpoint, seed: int) -> None:
         """Make and fill the tables, and count what is in them."""
         words = [*self._words(endpoint, seed), self.options.test, "prepare"]
-        status = runner.execute(words, kept_as="sysbench-prepare")
-        if status != 0:
-            raise RunError(f"sysbench prepare ended with status {status}: {_last_words(runner, 'sysbench-prepare')}")
+        _TOOL.execute(runner, "prepare", words)
         with sql.connect(endpoint, limit=600.0) as connection:
             for number in range(1, self.options.tables + 1):
                 rows = int(connection.value(f"SELECT count(*) FROM sbtest{number}"))
@@ -129,11 +128,9 @@ class SysbenchWorkload(Workload[SysbenchOptions]):
             given.test,
             "run",
         ]
-        status = runner.execute(words, kept_as="sysbench-run")
+        text = _TOOL.execute(runner, "run", words)
         ended_ns = time.time_ns()
-        if status != 0:
-            raise RunError(f"sysbench ended with status {status}: {_last_words(runner, 'sysbench-run')}")
-        said = parse((runner.logs / "sysbench-run.stdout").read_text(errors="replace"))
+        said = parse(text)
         self._refuse(said)
         began_ns = ended_ns - round(said.seconds * 1e9)
         return Measured(
@@ -164,8 +161,8 @@ class SysbenchWorkload(Workload[SysbenchOptions]):
         failed = said.ignored + said.reconnects
         if failed > given.max_errors * (failed + said.transactions):
             raise InvalidRun(
-                f"{said.ignored} transactions met errors that sysbench ignores and {said.reconnects} lost their "
-                f"connection, beside {said.transactions} that succeeded; allowed is {given.max_errors:.3%}"
+                f"{counted(said.ignored, 'transaction')} met errors that sysbench ignores and {said.reconnects} lost "
+                f"their connection, beside {said.transactions} that succeeded; allowed is {given.max_errors:.3%}"
             )
         if given.rate is not None:
             due = given.rate * said.seconds
@@ -225,25 +222,30 @@ class Said:
 
 
 def parse(text: str) -> Said:
-    """Its output, every figure of it. Raises RunError where one is missing."""
+    """Its output, every figure of it. Raises RunError where one is missing or damaged."""
 
-    def figures(label: str, pattern: str) -> tuple[str, ...]:
-        found = re.search(rf"^\s*{label}:\s+{pattern}\s*$", text, re.MULTILINE)
+    def line(label: str, pattern: str) -> re.Match[str]:
+        found = re.search(rf"^[ \t]*{label}:.*$", text, re.MULTILINE)
         if found is None:
             raise RunError(f"sysbench's output has no {label!r} as sysbench 1.0 writes it")
-        return found.groups()
+        figures = re.fullmatch(rf"\s*{label}:\s+{pattern}\s*", found[0])
+        if figures is None:
+            raise RunError(f"sysbench's output has a line that sysbench 1.0 writes in another way: {found[0].strip()}")
+        return figures
 
     def counted(label: str) -> tuple[int, float]:
-        count, per_s = figures(label, r"(\d+)\s+\(([\d.]+) per sec\.\)")
-        return int(count), float(per_s)
+        found = line(label, r"(\S+)\s+\((\S+) per sec\.\)")
+        return _TOOL.count(found[1], found[0]), _TOOL.figure(found[2], found[0])
 
-    number = r"([\d.]+)"
+    def figure(label: str) -> float:
+        found = line(label, r"(\S+)")
+        return _TOOL.figure(found[1], found[0])
+
     transactions, transactions_per_s = counted("transactions")
     queries, queries_per_s = counted("queries")
-    latency = {
-        name: float(figures(label, number)[0]) for name, label in (("min", "min"), ("mean", "avg"), ("max", "max"))
-    }
-    latency["p99"] = float(figures(f"{_PERCENTILE}th percentile", number)[0])
+    latency = {name: figure(label) for name, label in (("min", "min"), ("mean", "avg"), ("max", "max"))}
+    latency["p99"] = figure(f"{_PERCENTILE}th percentile")
+    total, events = line("total time", r"(\S+)s"), line("total number of events", r"(\S+)")
     return Said(
         transactions,
         transactions_per_s,
@@ -251,10 +253,13 @@ def parse(text: str) -> Said:
         queries_per_s,
         counted("ignored errors")[0],
         counted("reconnects")[0],
-        float(figures("total time", r"([\d.]+)s")[0]),
-        int(figures("total number of events", r"(\d+)")[0]),
+        _TOOL.seconds(total[1], total[0]),
+        _TOOL.count(events[1], events[0]),
         latency,
-        tuple((float(v), int(n)) for v, n in re.findall(r"^\s*([\d.]+) \|\**\s+(\d+)\s*$", text, re.MULTILINE)),
+        tuple(
+            (_TOOL.figure(bucket[1], bucket[0]), _TOOL.count(bucket[2], bucket[0]))
+            for bucket in re.finditer(r"^[ \t]*(\S+) \|\**[ \t]+(\S+)[ \t]*$", text, re.MULTILINE)
+        ),
         tuple(_interval_lines(text)),
     )
 
@@ -292,12 +297,18 @@ def quantile(said: Said, share: float) -> float:
 
 
 def _interval_lines(text: str) -> Iterator[Interval]:
-    number = r"([\d.]+)"
-    line = (
-        rf"^\[ (\d+)s \] thds: \d+ tps: {number} qps: .*? lat \(ms,\d+%\): {number} err/s: {number} reconn/s: {number}"
-    )
-    for at, tps, latency, errors, _reconnects in re.findall(line, text, re.MULTILINE):
-        yield Interval(float(at), float(tps), float(latency), float(errors))
+    pattern = r"\[ (\S+)s \] thds: \d+ tps: (\S+) qps: .*? lat \(ms,\d+%\): (\S+) err/s: (\S+) reconn/s: \S+"
+    before = 0.0
+    for line in re.findall(r"^\[ .* \] thds:.*$", text, re.MULTILINE):
+        found = re.fullmatch(pattern, line.rstrip())
+        if found is None:
+            raise RunError(f"sysbench's output has a line that sysbench 1.0 writes in another way: {line}")
+        at = _TOOL.seconds(found[1], line)
+        if at <= before:
+            raise RunError(f"sysbench's reports go back in time: {line}")
+        before = at
+        tps, latency, errors = (_TOOL.figure(figure, line, _MOST_PER_S) for figure in found.groups()[1:])
+        yield Interval(at, tps, latency, errors)
 
 
 def _intervals(said: Said, began_ns: int) -> pl.DataFrame:
@@ -321,19 +332,4 @@ def _intervals(said: Said, began_ns: int) -> pl.DataFrame:
 
 
 def _program() -> str:
-    found = shutil.which("sysbench")
-    if found is None:
-        raise RunError(f"sysbench not found on the PATH: apt-get install {_PACKAGE}")
-    return found
-
-
-def _last_words(runner: Runner, name: str) -> str:
-    for stream in ("stderr", "stdout"):
-        path = runner.logs / f"{name}.{stream}"
-        lines = (
-            [line for line in path.read_text(errors="replace").splitlines() if line.strip()] if path.exists() else []
-        )
-        fatal = [line for line in lines if line.startswith("FATAL")]
-        if fatal or (lines and stream == "stdout"):
-            return " / ".join(fatal[:2] or lines[-1:])
-    return "it said nothing"
+    return foreign.installed("sysbench", "sysbench")

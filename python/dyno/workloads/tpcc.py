@@ -6,19 +6,26 @@ and keying and thinking times, which the specification demands, are off unless a
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Iterator
 from typing import Annotated, Any, Literal
 
 from pydantic import Field, model_validator
 
 from dyno.model.endpoint import Endpoint
 from dyno.workloads import core
-from dyno.workloads.base import Checked, Measured, Runner, Workload
-from dyno.workloads.driving import DrivingOptions, drive, with_limits
+from dyno.workloads.base import Checked, Runner
+from dyno.workloads.driving import DrivenWorkload, DrivingOptions
 
 _ITEMS, _CUSTOMERS = 100_000, 3000
 # About what a warehouse takes at the specification's sizes, indexes and half-full pages included.
 _BYTES_OF_WAREHOUSE, _BYTES_OF_ITEMS = 150 * 10**6, 20 * 10**6
+# By whether keying and thinking times were kept.
+_WAITS = {
+    (True, True): "with the specification's keying and thinking times",
+    (True, False): "with the specification's keying times and without its thinking times",
+    (False, True): "with the specification's thinking times and without its keying times",
+    (False, False): "without the specification's keying and thinking times",
+}
 
 
 class TpccOptions(DrivingOptions):
@@ -46,28 +53,12 @@ class TpccOptions(DrivingOptions):
         return self
 
 
-class TpccWorkload(Workload[TpccOptions]):
+class TpccWorkload(DrivenWorkload[TpccOptions]):
     """Load and run phases by `dyno-core drive`, and after each run the consistency conditions 1 to 4."""
 
     kind = "tpcc"
     Options = TpccOptions
     backends = frozenset({"sqlite", "mysql", "postgresql"})
-
-    def refuses(self, backend: str, reached_by: str | None) -> str | None:
-        """As its limits do."""
-        return self.options.refuses(backend)
-
-    def rate(self) -> float | None:
-        """As asked for."""
-        return self.options.rate
-
-    def clients(self) -> int:
-        """One a thread."""
-        return self.options.threads
-
-    def warms_up(self) -> bool:
-        """By time or by transactions."""
-        return self.options.warmup > 0 or self.options.warmup_operations > 0
 
     def data_key(self) -> dict[str, Any]:
         """What is loaded."""
@@ -84,29 +75,13 @@ class TpccWorkload(Workload[TpccOptions]):
         share = (given.items / _ITEMS + given.customers_per_district / _CUSTOMERS) / 2
         return round(given.warehouses * share * _BYTES_OF_WAREHOUSE + given.items / _ITEMS * _BYTES_OF_ITEMS)
 
-    def expected_seconds(self) -> float | None:
-        """Known where a duration ends it."""
-        return self.options.seconds()
-
-    def load(self, runner: Runner, endpoint: Endpoint, seed: int) -> None:
-        """The specification's initial population."""
-        core.load(runner, self._job(endpoint, "load", seed))
-
-    def drive(self, runner: Runner, endpoint: Endpoint, seed: int) -> Measured:
-        """Apply the mix."""
-        measured = drive(runner, endpoint, self._workload(), self.options, seed)
-        return replace(measured, notes=tuple(self._notes()))
-
     def check(self, runner: Runner, endpoint: Endpoint, seed: int) -> Checked:
         """The specification's 3.3.2.1 to 3.3.2.4; one that does not hold fails the run."""
-        checked, _ = core.check(runner, self._job(endpoint, "check", seed))
+        checked, _ = core.check(runner, self.job(endpoint, "check", seed))
         return checked
 
-    def _job(self, endpoint: Endpoint, phase: str, seed: int) -> dict[str, Any]:
-        target = with_limits(endpoint, self.options.limits)
-        return core.job(target, self._workload(), phase=phase, clients=1, seed=seed)
-
-    def _workload(self) -> dict[str, Any]:
+    def asked(self) -> dict[str, Any]:
+        """As a job has it."""
         given = self.options
         return {
             "kind": "tpcc",
@@ -118,16 +93,13 @@ class TpccWorkload(Workload[TpccOptions]):
             "customers_per_district": given.customers_per_district,
         }
 
-    def _notes(self) -> list[str]:
+    def notes(self) -> Iterator[str]:
+        """What its figures are not."""
         given = self.options
-        waits = "with" if given.keying_time and given.think_time else "without"
-        notes = [
-            f"TPC-C ran {waits} the specification's keying and thinking times, unaudited: its figures are no tpmC and "
-            "stand beside no published one."
-        ]
+        waits = _WAITS[given.keying_time, given.think_time]
+        yield f"TPC-C ran {waits}, unaudited: its figures are no tpmC and stand beside no published one."
         if given.items < _ITEMS or given.customers_per_district < _CUSTOMERS:
-            notes.append(
+            yield (
                 f"TPC-C ran on less than the specification's data ({given.items:,} items, "
                 f"{given.customers_per_district:,} customers a district): it shows that everything works."
             )
-        return notes

@@ -5,17 +5,14 @@ Source of the mixes: Cooper et al., Benchmarking Cloud Serving Systems with YCSB
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Iterator
 from typing import Annotated, Any, Literal
 
 from pydantic import Field, model_validator
 
 from dyno.model.base import Frozen
-from dyno.model.endpoint import Endpoint
 from dyno.model.units import Duration, Share, Size
-from dyno.workloads import core
-from dyno.workloads.base import Measured, Runner, Workload
-from dyno.workloads.driving import DrivingOptions, drive, with_limits
+from dyno.workloads.driving import DrivenWorkload, DrivingOptions
 
 KeyChooser = Literal[
     "zipfian", "clustered-zipfian", "ycsb-zipfian", "uniform", "latest", "hotspot", "exponential", "sequential"
@@ -36,7 +33,9 @@ _PARAMETERS = {
     "exponential_percentile": "exponential",
     "exponential_keys": "exponential",
 }
-_YCSB_THETA = 0.99
+_OF_THETA = ("zipfian", "clustered-zipfian", "latest")
+_YCSB_THETA = 0.99  # and the default of the others
+_SCAN_LENGTH = 100
 _LEAST_TO_CHECK = 16  # bytes that the name of a row, field and version take
 CHOSEN = {
     "zipfian": "Keys were chosen by an exact Zipfian (theta {theta:g}), the popular ones scattered over the key space.",
@@ -51,6 +50,11 @@ CHOSEN = {
     "sequential": "Keys were chosen one after the other, over all threads.",
 }
 _OVERHEAD = 1.5  # of stored rows over their fields' bytes: keys, row headers, half-full pages
+
+
+def stored_bytes(records: int, field_count: int, field_length: int) -> int:
+    """About what so many rows take: their fields and a share of overhead."""
+    return round(records * field_count * field_length * _OVERHEAD)
 
 
 class Proportions(Frozen):
@@ -80,7 +84,9 @@ class YcsbOptions(DrivingOptions):
             "latest and exponential favour the newest; sequential: one key after the other"
         ),
     ] = None
-    theta: Annotated[float, Field(gt=0, le=10, description="skew of zipfian, clustered-zipfian and latest")] = 0.99
+    theta: Annotated[float, Field(gt=0, le=10, description="skew of zipfian, clustered-zipfian and latest")] = (
+        _YCSB_THETA
+    )
     hotspot_keys: Annotated[
         Share | None, Field(le=1, description="of hotspot: share of the keys that are hot; 20%")
     ] = None
@@ -94,13 +100,19 @@ class YcsbOptions(DrivingOptions):
         Share | None, Field(gt=0, le=1, description="of exponential: goes to this share of the keys; 85.71428571%")
     ] = None
     data_integrity: Annotated[
-        bool, Field(description="each value names its row, field and version, and what is read is checked")
+        bool,
+        Field(
+            description="each value proves of which row and field it is, and what is read is checked; that it is the "
+            "newest is not"
+        ),
     ] = False
     field_count: Annotated[int, Field(ge=1, le=1000, description="fields of a row")] = 10
     field_length: Annotated[Size, Field(ge=1, le=2**20, description="of each field")] = 100
     read_all_fields: Annotated[bool, Field(description="read the whole row, else one field")] = True
     write_all_fields: Annotated[bool, Field(description="update the whole row, else one field")] = False
-    max_scan_length: Annotated[int, Field(ge=1, le=100_000, description="rows; lengths are uniform from 1")] = 100
+    max_scan_length: Annotated[int, Field(ge=1, le=100_000, description="rows; lengths are uniform from 1")] = (
+        _SCAN_LENGTH
+    )
     insert_order: Annotated[Literal["hashed", "ordered"], Field(description="of keys, by their number")] = "hashed"
 
     @model_validator(mode="after")
@@ -124,7 +136,17 @@ class YcsbOptions(DrivingOptions):
                 raise ValueError(f"{name} is of key_chooser {chooser} alone, and keys are chosen by {self.chooser}")
         if self.chooser == "ycsb-zipfian" and self.theta != _YCSB_THETA:
             raise ValueError(f"theta of ycsb-zipfian is {_YCSB_THETA}, as YCSB has it; zipfian takes any other")
+        # A default may be written out: a plan has them all.
+        if self.theta != _YCSB_THETA and self.chooser not in _OF_THETA:
+            raise ValueError(
+                f"theta is of key_chooser {', '.join(_OF_THETA)} alone, and keys are chosen by {self.chooser}"
+            )
+        if self.max_scan_length != _SCAN_LENGTH and not self._shares().get("scan"):
+            raise ValueError("max_scan_length is of scans, and this mix has none")
         return self
+
+    def _shares(self) -> dict[str, float]:
+        return MIXES[self.mix] if self.mix else self.proportions.model_dump() if self.proportions else {}
 
     @property
     def chooser(self) -> str:
@@ -132,7 +154,7 @@ class YcsbOptions(DrivingOptions):
         return self.key_chooser or CHOOSERS.get(self.mix or "", "zipfian")
 
 
-class YcsbWorkload(Workload[YcsbOptions]):
+class YcsbWorkload(DrivenWorkload[YcsbOptions]):
     """Load and run phases by `dyno-core drive`."""
 
     kind = "ycsb"
@@ -143,19 +165,7 @@ class YcsbWorkload(Workload[YcsbOptions]):
         """Where nothing is stored there is nothing to check."""
         if self.options.data_integrity and backend == "null":
             return "data_integrity checks what was stored, and this system stores nothing: leave it out"
-        return self.options.refuses(backend)
-
-    def rate(self) -> float | None:
-        """As asked for."""
-        return self.options.rate
-
-    def clients(self) -> int:
-        """One a thread."""
-        return self.options.threads
-
-    def warms_up(self) -> bool:
-        """By time or by operations."""
-        return self.options.warmup > 0 or self.options.warmup_operations > 0
+        return super().refuses(backend, reached_by)
 
     def data_key(self) -> dict[str, Any]:
         """What the rows look like and how many there are."""
@@ -169,26 +179,19 @@ class YcsbWorkload(Workload[YcsbOptions]):
         }
 
     def data_bytes(self) -> int:
-        """Fields and their share of overhead."""
-        return round(self.options.records * self.options.field_count * self.options.field_length * _OVERHEAD)
+        """As its rows take."""
+        return stored_bytes(self.options.records, self.options.field_count, self.options.field_length)
 
-    def expected_seconds(self) -> float | None:
-        """Known where a duration ends it."""
-        return self.options.seconds()
+    def think_time(self) -> float:
+        """As asked for."""
+        return self.options.think_time
 
-    def load(self, runner: Runner, endpoint: Endpoint, seed: int) -> None:
-        """Insert the records; every one must succeed."""
-        target = with_limits(endpoint, self.options.limits)
-        job = core.job(target, self._workload(), phase="load", clients=1, seed=seed)
-        core.load(runner, job)
+    def notes(self) -> Iterator[str]:
+        """How keys were chosen."""
+        yield CHOSEN[self.options.chooser].format(theta=self.options.theta)
 
-    def drive(self, runner: Runner, endpoint: Endpoint, seed: int) -> Measured:
-        """Apply the mix."""
-        given = self.options
-        measured = drive(runner, endpoint, self._workload(), given, seed, think_time=given.think_time)
-        return replace(measured, notes=(CHOSEN[given.chooser].format(theta=given.theta),))
-
-    def _workload(self) -> dict[str, Any]:
+    def asked(self) -> dict[str, Any]:
+        """As a job has it."""
         given = self.options
         if given.proportions is not None:
             proportions = {name: share for name, share in given.proportions.model_dump().items() if share}

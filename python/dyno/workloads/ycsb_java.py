@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -22,11 +21,11 @@ from dyno.hosts import LocalHost
 from dyno.model.base import Frozen, InvalidRun, RunError
 from dyno.model.endpoint import Endpoint
 from dyno.model.units import Share, Size
+from dyno.workloads import foreign
 from dyno.workloads.base import Measured, Runner, Workload
-from dyno.workloads.ycsb import CHOOSERS, CHOSEN, MIXES
+from dyno.workloads.ycsb import CHOOSERS, CHOSEN, stored_bytes
 
-_OVERHEAD = 1.5
-_LEAST_REACHED = 0.99
+_TOOL = foreign.Tool("YCSB", "Exception|Error|ERROR")
 _OPERATIONS = ("READ", "UPDATE", "INSERT", "SCAN", "READ-MODIFY-WRITE")
 _QUANTILES = {
     "AverageLatency(us)": "mean",
@@ -100,8 +99,8 @@ class YcsbJavaWorkload(Workload[YcsbJavaOptions]):
         return {"records": given.records, "field_count": given.field_count, "field_length": given.field_length}
 
     def data_bytes(self) -> int:
-        """Fields and their share of overhead."""
-        return round(self.options.records * self.options.field_count * self.options.field_length * _OVERHEAD)
+        """As its rows take."""
+        return stored_bytes(self.options.records, self.options.field_count, self.options.field_length)
 
     def load(self, runner: Runner, endpoint: Endpoint, seed: int) -> None:
         """Make the table as YCSB's own page for JDBC has it, insert the records, and count them."""
@@ -120,19 +119,10 @@ class YcsbJavaWorkload(Workload[YcsbJavaOptions]):
         said = self._carry_out(runner, endpoint, "run")
         ended_ns = time.time_ns()
         failed = sum(sum(kinds.values()) for kinds in said.failed.values())
-        if said.done == 0:
-            raise InvalidRun(f"YCSB ended without a single successful operation: {_told(said.failed)}")
-        if failed > given.max_errors * (said.done + failed):
-            total = said.done + failed
-            raise InvalidRun(
-                f"{failed} of {total} operations failed ({_told(said.failed)}); allowed is {given.max_errors:.3%}"
-            )
+        _TOOL.refuse_failed(said.done, failed, given.max_errors, _told(said.failed))
         if not failed and said.done != given.operations:
             raise InvalidRun(f"YCSB did {said.done} operations, {given.operations} were asked for")
-        if given.target is not None and said.throughput < _LEAST_REACHED * given.target:
-            raise InvalidRun(
-                f"the rate was not reached: {said.throughput:.1f} of {given.target} operations a second (target)"
-            )
+        foreign.refuse_slow(said.throughput, given.target)
         if not failed:
             inserted = int(said.rows.get("INSERT", {}).get("Return=OK", 0))
             self._count_rows(endpoint, given.records + inserted, InvalidRun)
@@ -149,39 +139,31 @@ class YcsbJavaWorkload(Workload[YcsbJavaOptions]):
         )
 
     def _carry_out(self, runner: Runner, endpoint: Endpoint, phase: str) -> Said:
-        name = f"ycsb-{phase}"
-        status = runner.execute(self._words(phase, endpoint), kept_as=name)
-        text = (runner.logs / f"{name}.stdout").read_text(errors="replace")
-        if status != 0:
-            raise RunError(f"YCSB {phase} ended with status {status}: {_last_words(runner, name)}")
+        text = _TOOL.execute(runner, phase, self._words(phase, endpoint))
         try:
             said = parse(text)
         except RunError as error:
-            raise RunError(f"{error}: {_last_words(runner, name)}") from error
+            raise RunError(f"{error}: {_TOOL.last_words(runner, phase)}") from error
         if not any(operation in said.rows for operation in _OPERATIONS):
             # As where its binding cannot be loaded: every thread ends at once, and the exit status is 0.
-            raise RunError(f"YCSB {phase} did nothing: {_last_words(runner, name)}")
+            raise RunError(f"YCSB {phase} did nothing: {_TOOL.last_words(runner, phase)}")
         return said
 
     def _count_rows(self, endpoint: Endpoint, expected: int, error: type[Exception]) -> None:
         if endpoint.backend not in sql.backends():
             return
-        with sql.connect(endpoint, limit=600.0) as connection:
-            rows = int(connection.value("SELECT count(*) FROM usertable"))
+        rows = foreign.stored_rows(endpoint)
         if rows != expected:
             raise error(f"the store has {rows} rows; loaded and inserted were {expected}")
 
     def _words(self, phase: str, endpoint: Endpoint) -> list[str]:
         given, home = self.options, _home()
         binding, jars, properties = _binding(endpoint, home)
-        shares = {f"{name.replace('_', '')}proportion": MIXES[given.mix].get(name, 0.0) for name in _SHARES}
         properties |= {
             "workload": "site.ycsb.workloads.CoreWorkload",
             "recordcount": given.records,
             "operationcount": given.operations,
-            **shares,
-            "requestdistribution": given.chooser,
-            "insertorder": "hashed",
+            **foreign.core_workload(given.mix, given.chooser),
             "fieldcount": given.field_count,
             "fieldlength": given.field_length,
             "measurement.interval": "both",
@@ -191,10 +173,7 @@ class YcsbJavaWorkload(Workload[YcsbJavaOptions]):
         words = [_java(), "-cp", ":".join([str(home / "lib" / "*"), *jars]), "site.ycsb.Client"]
         words += ["-load" if phase == "load" else "-t", "-db", binding, "-threads", str(given.threads)]
         words += [] if given.target is None or phase == "load" else ["-target", str(given.target)]
-        return words + [word for name, value in properties.items() for word in ("-p", f"{name}={value}")]
-
-
-_SHARES = ("read", "update", "insert", "scan", "read_modify_write")
+        return words + foreign.in_words(properties)
 
 
 @dataclass(frozen=True)
@@ -202,6 +181,12 @@ class Said:
     """What YCSB says at its end: measurement -> name of a figure -> figure."""
 
     rows: Mapping[str, Mapping[str, float]]
+
+    def figure(self, measurement: str, name: str) -> float:
+        """Raises RunError where it was not said."""
+        if name not in self.rows.get(measurement, {}):
+            raise RunError(f"YCSB's output has no line of [{measurement}], {name}")
+        return self.rows[measurement][name]
 
     @property
     def throughput(self) -> float:
@@ -227,32 +212,42 @@ class Said:
 
 
 def parse(text: str) -> Said:
-    """Its output, every figure of it. Raises RunError where it did not come to its end."""
+    """Every figure of the operations in its output. Raises RunError where it is damaged or did not come to its end."""
     rows: dict[str, dict[str, float]] = {}
-    for name, figure, value in re.findall(r"^\[([^\]]+)\], ([^,]+), (\S+)$", text, re.MULTILINE):
-        rows.setdefault(name, {})[figure] = float(value)
+    for line in text.splitlines():
+        found = re.match(r"\[(?:Intended-)?([A-Z-]+)\]", line)
+        if found is None or found[1] not in ("OVERALL", *_OPERATIONS):
+            continue
+        parts = line.split(", ")
+        if len(parts) != 3:
+            raise RunError(f"YCSB's output has a line that is no figure: {line}")
+        measurement, name, value = parts
+        counted = name == "Operations" or name.startswith("Return=")
+        read = _TOOL.count if counted else _TOOL.figure
+        rows.setdefault(measurement.strip("[]"), {})[name] = read(value, line)
     if "Throughput(ops/sec)" not in rows.get("OVERALL", {}):
         raise RunError("YCSB's output has no [OVERALL] throughput")
     return Said(rows)
 
 
 def _responses(said: Said, *, intended: bool) -> Iterator[tuple[str, float]]:
-    seconds = said.rows["OVERALL"]["RunTime(ms)"] / 1000
+    seconds = said.figure("OVERALL", "RunTime(ms)") / 1000
+    if seconds == 0:
+        raise RunError("YCSB says that it took 0 ms")
     yield "throughput", said.throughput
     yield "elapsed", seconds
     yield "failed_operations", float(sum(sum(kinds.values()) for kinds in said.failed.values()))
     for name in _OPERATIONS:
         if name not in said.rows:
             continue
-        yield f"{_name(name)}.throughput", said.rows[name]["Operations"] / seconds
-        service, due = said.rows[name], said.rows.get(f"Intended-{name}")
-        if intended and due is None:
-            raise RunError(f"YCSB's output has no [Intended-{name}], though it was told to measure both")
-        latency = due if intended and due is not None else service
+        yield f"{_name(name)}.throughput", said.figure(name, "Operations") / seconds
+        latency = f"Intended-{name}" if intended else name
+        if latency not in said.rows:
+            raise RunError(f"YCSB's output has no [{latency}], though it was told to measure both")
         for figure, quantile in _QUANTILES.items():
-            yield f"{_name(name)}.latency_{quantile}", latency[figure] / 1000
+            yield f"{_name(name)}.latency_{quantile}", said.figure(latency, figure) / 1000
             if intended:
-                yield f"{_name(name)}.service_{quantile}", service[figure] / 1000
+                yield f"{_name(name)}.service_{quantile}", said.figure(name, figure) / 1000
 
 
 def _name(operation: str) -> str:
@@ -290,10 +285,7 @@ def _core_jar(home: Path) -> Path:
 
 
 def _java() -> str:
-    found = shutil.which("java")
-    if found is None:
-        raise RunError("java not found on the PATH: apt-get install default-jre-headless")
-    return found
+    return foreign.installed("java", "default-jre-headless")
 
 
 def _java_version(host: LocalHost, logs: Path, limit: float) -> str:
@@ -317,13 +309,3 @@ def _binding(endpoint: Endpoint, home: Path) -> tuple[str, list[str], dict[str, 
         "db.passwd": at.get("password", ""),
     }
     return "site.ycsb.db.JdbcDBClient", [str(folder / "*"), str(_DEBIANS_JARS / jar)], properties
-
-
-def _last_words(runner: Runner, name: str) -> str:
-    said = "\n".join(
-        path.read_text(errors="replace")
-        for path in (runner.logs / f"{name}.stderr", runner.logs / f"{name}.stdout")
-        if path.exists()
-    )
-    found = re.search(r"^.*(?:Exception|Error|ERROR).*$", said, re.MULTILINE)
-    return found[0].strip() if found else runner.complaint or "it said nothing"

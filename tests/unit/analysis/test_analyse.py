@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import time
+from typing import Any
 
 import numpy as np
 import pytest
@@ -128,7 +129,9 @@ def test_comparisons_are_paired_within_blocks_and_say_so() -> None:
     expected = stats.paired_ratio(DELETE, WAL, 0.95)
     assert (found.a, found.b, found.n, found.verdict) == ("delete", "wal", 6, "higher")
     assert (found.ratio, found.ci) == (expected.ratio, (expected.lo, expected.hi))
-    assert found.sentence == "journal wal has 3.00x [2.99, 3.02] the throughput of delete (p < 0.001, n = 6 pairs)."
+    assert (
+        found.sentence == "The throughput of journal wal is 3.00x [2.99, 3.02] that of delete (p < 0.001, n = 6 pairs)."
+    )
 
 
 def test_a_block_in_which_one_side_failed_is_no_pair() -> None:
@@ -187,7 +190,7 @@ def test_an_interval_that_holds_one_shows_no_difference_and_claims_none() -> Non
     assert lower.ratio < 1 < higher.ratio
     assert {each.verdict for each in (*found.comparisons, lower, higher)} == {"no difference shown"}
     assert found.comparisons[0].sentence.startswith(
-        "no difference in throughput is shown between journal wal and delete: "
+        "No difference in throughput is shown between journal wal and delete: "
     )
     assert "faster" not in found.answer
 
@@ -197,7 +200,7 @@ def test_lower_latency_is_said_as_lower_and_never_as_faster() -> None:
     runs = Runs(plan).add_cells({0: DELETE, 1: [v / 2 for v in DELETE]}, "latency_p99")
     found = analyse(plan, runs, ended=None)
     assert found.comparisons[0].sentence == (
-        "journal wal has 0.50x [0.50, 0.50] the 99th percentile latency of delete "
+        "The 99th percentile latency of journal wal is 0.50x [0.50, 0.50] that of delete "
         "(lower is better; p < 0.001, n = 6 pairs)."
     )
     assert found.answer == "wal has a lower 99th percentile latency than delete: 0.50x [0.50, 0.50]."
@@ -215,7 +218,8 @@ def test_a_run_of_either_side_alone_is_not_enough_and_gives_no_ratio() -> None:
     (found,) = analyse(plan, runs, ended=None).comparisons
     assert (found.verdict, found.ratio, found.ci, found.converged) == ("not enough runs", None, None, False)
     assert found.sentence == (
-        "journal wal and delete cannot be compared in throughput: delete has 6 ok runs and wal has 1, and each needs 2."
+        "In throughput, journal wal and delete cannot be compared: "
+        "delete has 6 ok runs and wal has 1, and each needs 2."
     )
 
 
@@ -336,6 +340,32 @@ def test_notes_count_the_errors_of_ok_runs() -> None:
     assert "errors in 1 of 2 ok runs (update busy: 3)." in notes(plan, runs)
 
 
+def test_notes_warn_where_more_failed_than_a_quantile_leaves_above_it() -> None:
+    """A server was away for 1.5 s; the requests that met it failed at once, and the p99 of the others looked fine."""
+    plan = study({"f": ["a", "b"]})
+    figures = {"throughput": 97.0, "elapsed": 10.0, "latency_p95": 1.0, "latency_p99": 2.0, "latency_p999": 3.0}
+    made = Runs(plan).add(0, 0, responses=figures, errors={"read": {"lost": 30}, "warmup": {"lost": 500}})
+    made.add(1, 0, responses=figures)
+    told = notes(plan, made)
+    assert "above these quantiles: latency_p99 (3% failed); latency_p999 (3% failed), in f=a." in told
+    assert "latency_p95 (" not in told
+
+
+def test_what_failed_of_one_operation_is_held_against_its_own_quantiles() -> None:
+    plan = study({})
+    figures = {"throughput": 1000.0, "elapsed": 1.0, "latency_p99": 1.0, "insert.throughput": 6.0}
+    made = Runs(plan).add(0, 0, responses={**figures, "insert.latency_p50": 1.0}, errors={"insert": {"full": 9}})
+    assert "above these quantiles: insert.latency_p50 (60% failed)." in notes(plan, made)
+
+
+@pytest.mark.parametrize("failed", [0, 10])
+def test_failures_that_fit_into_the_tail_are_not_warned_of(failed: int) -> None:
+    plan = study({})
+    figures = {"throughput": 990.0, "elapsed": 1.0, "latency_p99": 1.0}
+    made = Runs(plan).add(0, 0, responses=figures, errors={"read": {"lost": failed}})
+    assert "above these quantiles" not in notes(plan, made)
+
+
 def mixed_loops(response: str) -> Findings:
     """A cell of a closed loop beside one of an open loop."""
     plan = study({"loop": ["closed", "open"]}, compare="loop", of=response)
@@ -367,6 +397,60 @@ def test_notes_say_that_throughput_of_an_open_loop_is_given() -> None:
     assert "requests came at a given rate (500 a second)" in told
     assert "Throughput of an open loop is given, not measured" in told
     assert "Throughput of an open loop" not in " ".join(mixed_loops("throughput").notes)
+
+
+def open_loops(rates: dict[int, float], compare: str | None, **more: Any) -> Findings:
+    plan = study({"f": ["a", "b"], "threads": [1, 2]}, compare=compare)
+    made = Runs(plan)
+    for block in range(3):
+        for cell in range(4):
+            given = {"loop": "open", "rate_per_s": rates[cell]} if cell in rates else {"loop": "closed", **more}
+            made.add(cell, block, rates.get(cell, 100.0 * (cell + 1)) + block / 100, **given)
+    return analyse(plan, made, ended="done")
+
+
+def test_a_rate_that_was_given_makes_nobody_faster() -> None:
+    """Twice the rate was called twice as fast."""
+    findings = open_loops(dict(enumerate([500.0, 500.0, 1000.0, 1000.0])), "f")
+    assert "is faster" not in findings.answer + findings.comparisons[0].sentence
+    assert findings.answer.startswith(
+        "The rate of b or a was given, and reached, which shows neither as the faster (throughput 2.00x ["
+    )
+    assert findings.comparisons[0].sentence.startswith(
+        "With threads=1, the rate of f b or a was given, and reached: throughput 2.00x ["
+    )
+    assert {each.pace for each in findings.comparisons} == {"rate"}
+
+
+def test_a_rate_that_was_given_in_some_combinations_leaves_the_others_their_answer() -> None:
+    findings = open_loops({0: 500.0, 2: 1000.0}, "f")
+    assert "was given, and reached in 1 of 2 combinations" in findings.answer
+    assert "b is faster than a: 2.00x" in findings.answer
+
+
+def test_without_a_comparison_a_given_rate_is_no_highest_throughput() -> None:
+    findings = open_loops(dict(enumerate([500.0, 500.0, 1000.0, 1000.0])), None)
+    assert findings.answer.startswith("The rate was given, and reached in 4 of 4 cells: throughput ")
+    assert "highest" not in findings.answer
+
+
+@pytest.mark.parametrize(
+    "job",
+    [
+        {"workload": {"keying_time": True}},
+        {"workload": {"think_time": True}},
+        {"loop": {"kind": "closed", "think_time_s": 0.1}},
+    ],
+)
+def test_clients_that_wait_have_a_higher_throughput_and_are_not_faster(job: dict[str, Any]) -> None:
+    findings = open_loops({}, "f", driver=job)
+    assert "b has a higher throughput than a in all 2 combinations" in findings.answer
+    assert "is faster" not in findings.answer
+    assert any("mostly this pace" in note for note in findings.notes)
+
+
+def test_a_job_that_another_driver_wrote_as_it_likes_is_no_obstacle() -> None:
+    assert "b is faster than a" in open_loops({}, "f", driver={"workload": "a", "loop": None}).answer
 
 
 def test_what_the_drivers_say_of_themselves_is_said_once_and_of_which_cells() -> None:
@@ -413,6 +497,41 @@ def test_notes_say_when_compared_levels_promise_different_things(setting) -> Non
     plan = study({"journal": ["delete", "wal"]}, compare="journal", options=options)
     assert f"differ in {setting} (delete: full, wal: off)" in notes(plan, Runs(plan))
     assert setting not in notes(journal(), Runs(journal()))
+
+
+def test_a_setting_that_is_null_is_as_one_that_is_not_there() -> None:
+    def told(a, b):
+        plan = study({"journal": ["delete", "wal"]}, compare="journal", options={"delete": a, "wal": b})
+        return notes(plan, Runs(plan))
+
+    null = {"config": {"synchronous": None}}
+    assert "differ in" not in told(null, {})
+    assert "differ in" not in told(null, null)
+    assert "differ in synchronous (delete: not set, wal: off)" in told(null, {"synchronous": "off"})
+    assert "differ in synchronous (delete: off, wal: not set)" in told({"synchronous": "off"}, {})
+
+
+def test_a_setting_of_another_kind_of_system_proves_no_difference() -> None:
+    """MariaDB has no synchronous_commit; it was said to differ in it from PostgreSQL."""
+    options = {"delete": {"config": {"fsync": "on"}}, "wal": {"config": {"sync_binlog": 1}}}
+    plan = study({"journal": ["delete", "wal"]}, compare="journal", options=options)
+    first, second = plan.cells
+    other = second.model_copy(update={"system": second.system.model_copy(update={"kind": "mariadb"})})
+    told = notes(plan.model_copy(update={"cells": (first, other)}), Runs(plan))
+    assert "differ in" not in told
+    assert "Different systems are compared" in told
+
+
+def test_switches_are_spelt_as_in_study_files() -> None:
+    options = {"delete": {"config": {"data_checksums": False}}, "wal": {"config": {"data_checksums": True}}}
+    plan = study({"journal": ["delete", "wal"]}, compare="journal", options=options)
+    assert "differ in data_checksums (delete: false, wal: true)" in notes(plan, Runs(plan))
+
+
+def test_one_that_was_read_back_as_null_is_judged_by_what_was_asked() -> None:
+    plan = journal()
+    runs = Runs(plan).add(0, 0, 1.0, settings={"fsync": None}).add(1, 0, 1.0, settings={"fsync": "on"})
+    assert "differ in fsync" not in notes(plan, runs)
 
 
 def test_what_the_system_read_back_outweighs_what_was_asked() -> None:

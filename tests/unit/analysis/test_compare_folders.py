@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from small_studies import Runs, study
 
 from dyno import stats
@@ -46,3 +47,23 @@ def test_a_cell_at_zero_gives_no_ratio_and_says_why() -> None:
     (found,) = compare_folders(plan, Runs(plan).add_cells({0: [0.0, 0.0]}), plan, Runs(plan).add_cells({0: NEW}))
     assert (found.ratio, found.verdict) == (None, "not enough runs")
     assert "above 0" in found.sentence
+
+
+@pytest.mark.parametrize("response", ["latency_p99", "read.latency_p50"])
+def test_latencies_of_a_closed_and_an_open_loop_are_not_compared(response: str) -> None:
+    plan = study({"threads": [1, 4]}, of=response)
+    values = {0: OLD, 1: NEW}
+    closed = Runs(plan).add_cells(values, response, loop="closed")
+    opened = Runs(plan).add_cells(values, response, loop="open", rate_per_s=100.0)
+    for found in compare_folders(plan, closed, plan, opened):
+        assert (found.ratio, found.ci, found.verdict) == (None, None, "not enough runs")
+        assert "the first folder was driven with its loop closed and the second with its loop open." in found.sentence
+        assert found.mean_a == found.mean_b  # they stand side by side, without a verdict
+    assert all(found.ratio == 1.0 for found in compare_folders(plan, opened, plan, opened))
+
+
+def test_throughput_of_a_closed_and_an_open_loop_is_compared() -> None:
+    plan = study({})
+    closed, opened = (Runs(plan).add_cells({0: OLD}, loop=loop) for loop in ("closed", "open"))
+    (found,) = compare_folders(plan, closed, plan, opened)
+    assert found.ratio == 1.0

@@ -80,6 +80,40 @@ def test_it_reads_end_of_file_when_dyno_is_killed(tmp_path: Path) -> None:
     assert said.read_text().strip() == child
 
 
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGQUIT])
+def test_a_server_gets_its_signal_when_dyno_is_killed(number: signal.Signals, tmp_path: Path) -> None:
+    # It reads no standard input, and ran on until the next dyno command.
+    said = tmp_path / "said"
+    program = (
+        "import signal, sys; from pathlib import Path; from dyno.hosts import LocalHost, UndoJournal\n"
+        "host = LocalHost(UndoJournal(Path(sys.argv[1])))\n"
+        "script = 'trap \"echo QUIT > $0.part; mv $0.part $0; exit\" QUIT; echo up; while :; do sleep 0.01; done'\n"
+        "p = host.start_server(['sh', '-c', script, sys.argv[2]],"
+        " log=Path(sys.argv[3]), marker=sys.argv[2], undo_by=signal.Signals(int(sys.argv[4])))\n"
+        "log = Path(sys.argv[3] + '.stdout')\n"
+        "while not log.read_text(): pass\n"
+        "print(p.pid, flush=True); sys.stdin.read()"
+    )
+    words = [str(tmp_path / "state"), str(said), str(tmp_path / "log"), str(int(number))]
+    argv = [PYTHON, "-c", program, *words]
+    with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as dyno:
+        assert dyno.stdout is not None
+        server = int(dyno.stdout.readline())
+        assert is_alive(server)
+        os.kill(dyno.pid, signal.SIGKILL)
+        dyno.wait(LIMIT_S)
+    until(lambda: not is_alive(server))
+    assert said.exists() == (number == signal.SIGQUIT)
+
+
+def test_what_waits_for_the_end_of_dyno_goes_with_its_server(host: LocalHost, tmp_path: Path) -> None:
+    server = host.start_server(["sh", "-c", "exec sleep 1000", "mark"], log=tmp_path / "it", marker="mark")
+    children = Path(f"/proc/self/task/{os.getpid()}/children")
+    before = len(children.read_text().split())
+    host.end_server(server, limit=LIMIT_S)
+    assert len(children.read_text().split()) == before - 2
+
+
 def test_it_carries_the_sessions_token_from_the_moment_that_it_is_started(start: Start, journal: UndoJournal) -> None:
     # For a moment after exec, /proc shows an empty environment; undoing in that moment missed the process.
     for _ in range(50):
@@ -147,6 +181,13 @@ def test_the_complaint_is_the_last_line_of_standard_error(start: Start) -> None:
     process = start("sh", "-c", "echo first >&2; echo 'no such table: usertable' >&2; exit 1")
     process.wait(LIMIT_S)
     assert process.complaint() == "no such table: usertable"
+
+
+def test_a_line_that_tells_outweighs_the_last_ones(start: Start) -> None:
+    process = start("sh", "-c", "printf '[Note] up\\n1 [ERROR] unknown variable\\n2 [ERROR] Aborting\\n' >&2; exit 1")
+    process.wait(LIMIT_S)
+    assert process.complaint(telling=r"\[ERROR\]") == "[ERROR] unknown variable"
+    assert process.complaint(telling="FATAL") == "2 [ERROR] Aborting"
 
 
 def test_a_process_without_complaint_has_an_empty_one(start: Start) -> None:

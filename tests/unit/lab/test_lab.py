@@ -760,6 +760,49 @@ def test_what_a_workload_finds_in_the_store_is_kept_and_fails_the_run_where_it_i
     assert record.responses["throughput"] > 0, "what it measured is still to be seen"
 
 
+@pytest.mark.parametrize("part", ["workload.drive", "system.status"])
+def test_a_store_whose_driving_failed_is_started_again_and_checked_where_that_is_the_point(
+    part: str, lab: Laboratory
+) -> None:
+    """The death of its server is what a ledger is for, and after it nothing was counted."""
+
+    class Ledger(SimulatedWorkload):
+        outlives_failure = True
+
+        def check(self, runner: Any, endpoint: Any, seed: int) -> Checked:
+            return Checked({"ledger.lost": 2.0}, "2 rows lost")
+
+    lab.workload_class = Ledger
+    lab.faults[part] = raising(RunError("connection lost"), times=1)
+    record = lab.records(tried(retries=0))[0]
+    step = {"workload.drive": Step.DRIVE, "system.status": Step.STATUS}[part]
+    assert (record.outcome, record.step) == (Outcome.FAILED, step)
+    assert record.cause == "connection lost; started again and checked: 2 rows lost"
+    assert record.status["ledger.lost"] == 2.0
+
+
+def test_a_store_that_does_not_come_up_again_is_said(lab: Laboratory) -> None:
+    class Ledger(SimulatedWorkload):
+        outlives_failure = True
+
+    lab.workload_class = Ledger
+    lab.faults["workload.drive"] = raising(RunError("connection lost"), times=1)
+    lab.faults["system.ready"] = raising(RunError("the log is torn"), after=2, times=1)
+    cause = lab.records(tried(retries=0))[0].cause
+    assert cause == "connection lost; started again to be checked, it failed too: the log is torn"
+
+
+def test_what_an_invalid_run_measured_is_kept(lab: Laboratory) -> None:
+    class Refused(SimulatedWorkload):
+        def drive(self, runner: Any, endpoint: Any, seed: int) -> Any:
+            runner.measured = measured(42.0)
+            raise InvalidRun("too many errors")
+
+    lab.workload_class = Refused
+    record = lab.records(tried(retries=0))[0]
+    assert (record.outcome, record.responses["throughput"]) == (Outcome.INVALID, 42.0)
+
+
 def test_the_versions_of_the_system_and_of_the_driver_are_kept(lab: Laboratory) -> None:
     class Versioned(lab.system_class):  # type: ignore[name-defined,misc]
         def provision(self, limit: float) -> dict[str, str]:

@@ -17,6 +17,7 @@ from dyno.model.units import (
     Share,
     Size,
     format_duration,
+    format_percent,
     format_size,
     parse_duration,
     parse_share,
@@ -141,3 +142,11 @@ def test_a_formatted_duration_is_near_the_truth(seconds: float) -> None:
 )
 def test_durations_are_said_as_a_person_says_them(seconds: float, said: str) -> None:
     assert format_duration(seconds) == said
+
+
+@pytest.mark.parametrize(
+    ("share", "text"), [(0.05, "5%"), (0.999, "99.9%"), (100.0, "10,000%"), (1e-6, "0.0001%"), (0.975, "97.5%")]
+)
+def test_a_share_is_shown_as_it_was_asked_for_and_without_exponents(share: float, text: str) -> None:
+    # `1e+04%` stood in reports.
+    assert format_percent(share) == text

@@ -125,6 +125,44 @@ def test_an_interval_wider_than_any_axis_is_cut_in_the_drawing_alone() -> None:
     assert "1000" in texts(drawn) or "1,000" in texts(drawn)
 
 
+def one_wild(values: list[float]):
+    study = fake_results.make_study({}, None)
+    runs = fake_results.make_runs(study, len(values), trouble=False)
+    runs = [run.model_copy(update={"responses": {"throughput": values[run.slot.block]}}) for run in runs]
+    found = findings_of(fake_results.FakeResults(study, runs))
+    return found, figures.bars(study, found, style.Palette(study))
+
+
+def test_bars_do_not_go_below_zero_where_an_interval_does(eight) -> None:
+    """Student's interval of two runs far apart is mostly below 0, where no throughput is."""
+    found, drawn = one_wild([1.0, 100.0])
+    assert found.cells[0].ci[0] < 0
+    assert float(rows(drawn)[0]["ci_low"]) == found.cells[0].ci[0], "the figures stay as they are"
+    assert not [text for text in texts(drawn) if text.startswith(("-", "\N{MINUS SIGN}"))]
+
+
+def test_small_values_on_an_axis_are_written_out() -> None:
+    study = fake_results.make_study({"mode": ["a", "b"]}, "mode")
+    runs = fake_results.make_runs(study, 3, trouble=False)
+    runs = [run.model_copy(update={"responses": {"throughput": (0.05, 9.0)[run.slot.cell]}}) for run in runs]
+    drawn = figures.bars(study, findings_of(fake_results.FakeResults(study, runs)), style.Palette(study))
+    assert "0.1" in texts(drawn)
+    assert not [text for text in texts(drawn) if re.fullmatch(r"\d+m", text)]
+
+
+def test_a_series_of_a_single_point_is_no_panel(eight) -> None:
+    results, _ = eight
+    run = results.runs[0]
+    samples = results.samples(run.run).clear()
+    at = run.started_ns + 10**9
+    single = pl.DataFrame(
+        [{"time_ns": at, "host": "local", "source": "proc", "subject": "driver", "metric": "proc.usr", "value": 5.0}]
+    )
+    single = single.select(samples.columns).cast(dict(samples.schema))
+    drawn = figures.timeline(results.study.cells[run.slot.cell], run, single, results.intervals(run.run))
+    assert {row["panel"] for row in rows(drawn)} == {"throughput"}
+
+
 @pytest.mark.parametrize(("low", "high"), [(-0.01, 0.01), (-0.1, 0.4), (-7.0, 7.0), (-0.0002, 1.2)])
 def test_the_ratio_axis_always_has_its_line_at_one_and_a_few_labels_apart(low, high) -> None:
     ticks = _ticks(low, high)

@@ -53,6 +53,17 @@ def eight(tmp_path_factory):
     return Page(write_report(fake_results.eight_cells(), folder).read_text()), folder
 
 
+def test_of_many_pairs_those_with_the_first_level_are_read_and_the_others_folded(tmp_path) -> None:
+    study = fake_results.make_study({"size": [str(level) for level in range(8)]}, "size")
+    page = Page(
+        write_report(
+            fake_results.FakeResults(study, fake_results.make_runs(study, 3, trouble=False)), tmp_path
+        ).read_text()
+    )
+    assert "21 more, between the other levels" in page.text
+    assert page.html.index("size 7 ") < page.html.index("21 more, between")
+
+
 def test_the_page_needs_nothing_but_itself(eight) -> None:
     page, _ = eight
     assert all(

@@ -12,6 +12,7 @@ import pytest
 from rich.console import Console
 
 from dyno.analysis import analyse, compare_folders
+from dyno.model.findings import format_share
 from dyno.model.run import Outcome
 from dyno.report import terminal, to_csv, to_json
 
@@ -131,3 +132,10 @@ def test_two_folders_stand_side_by_side_with_the_warning() -> None:
 @pytest.mark.parametrize("make", [fake_results.nothing, fake_results.one_cell, fake_results.hostile])
 def test_every_kind_of_study_can_be_shown(make) -> None:
     assert "throughput (ops/s" in shown(findings_of(make()))
+
+
+@pytest.mark.parametrize(
+    ("share", "text"), [(0.0, "0%"), (1e-9, "<0.01%"), (0.0351, "3.5%"), (2.5, "250%"), (1074.064, ">1,000%")]
+)
+def test_a_precision_that_was_reached_is_a_plain_number_at_any_size(share: float, text: str) -> None:
+    assert format_share(share) == text

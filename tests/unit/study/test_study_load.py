@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,7 @@ from study_example import EXAMPLE, KINDS, changed, written
 
 import dyno.study
 from dyno.model.base import UserError
-from dyno.model.study import HostSpec, Kinds, KindSpec, Limits, Study
+from dyno.model.study import HostSpec, Kinds, KindSpec, Limits, Mismatch, Study
 from dyno.study import StudyError
 
 
@@ -52,6 +53,51 @@ def test_whatever_is_left_out_has_its_default(tmp_path: Path) -> None:
     assert study.cells[0].host == HostSpec()
     assert study.cells[0].deployment == "native"
     assert study.cells[0].workload.options["records"] == 1000
+
+
+def not_together(key: str, *cells: int) -> Kinds:
+    """Kinds of which the cells have something that does not go together."""
+    return replace(
+        KINDS, mismatches=lambda study: [Mismatch(key, f"no ({study.cells[i].name})", study.cells[i]) for i in cells]
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "key", "cells", "message"),
+    [
+        (EXAMPLE, "workload.kind", (1,), "12: workload.kind: no (journal=delete threads=4)"),
+        (EXAMPLE, "workload.threads", (2, 0, 1), "5: workload.threads: no (journal=wal threads=1)"),
+        (EXAMPLE, "system.config", (0,), "9: system.config: no (journal=delete threads=1)"),
+        (EXAMPLE, "host.caches", (0,), "1: host.caches: no (journal=delete threads=1)"),
+        (EXAMPLE, "system.config.journal_mode", (2, 3), "4: system.config.journal_mode: no"),
+    ],
+)
+def test_what_does_not_go_together_is_told_where_it_was_written(
+    text: str, key: str, cells: tuple[int, ...], message: str, tmp_path: Path
+) -> None:
+    path = written(tmp_path, text)
+    with pytest.raises(StudyError) as caught:
+        dyno.study.load(path, not_together(key, *cells))
+    assert str(caught.value).startswith(f"{path}:{message}")
+
+
+def test_what_does_not_go_together_in_a_level_or_by_set_is_told_there(tmp_path: Path) -> None:
+    path = written(tmp_path, GROUPS)
+    with pytest.raises(StudyError, match=r"study.yaml:8: system.config.cache_size: no \(journal=delete tuning=tuned\)"):
+        dyno.study.load(path, not_together("system.config.cache_size", 1))
+    with pytest.raises(StudyError, match=r"^--set workload.mix=b: no \(journal=delete tuning=as-is\)"):
+        dyno.study.load(path, not_together("workload.mix", 0), overrides=["workload.mix=b"])
+
+
+def test_what_does_not_go_together_at_all_is_told_without_a_cell(tmp_path: Path) -> None:
+    kinds = replace(KINDS, mismatches=lambda _: [Mismatch("replicates.min", "no")])
+    with pytest.raises(StudyError, match=r"study.yaml:15: replicates.min: no$"):
+        dyno.study.load(written(tmp_path, EXAMPLE), kinds)
+    with pytest.raises(StudyError, match=r"study.yaml:19: replicates.min: no \(at scale 'smoke'\)"):
+        dyno.study.check(
+            written(tmp_path, EXAMPLE),
+            replace(kinds, mismatches=lambda study: [Mismatch("replicates.min", "no")] * (study.scale == "smoke")),
+        )
 
 
 def test_nothing_is_observed_where_there_is_no_kind_called_machine(tmp_path: Path) -> None:

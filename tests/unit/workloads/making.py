@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from dyno.model.endpoint import Endpoint
+from dyno.workloads.base import Measured
 
 TOOLS = Path(__file__).parents[2] / "golden" / "tools"
 MARIADB = Endpoint("mysql", {"host": "127.0.0.1", "port": 1, "user": "dyno", "password": "dyno", "database": "dyno"})
@@ -18,6 +19,7 @@ class Saying:
     def __init__(self, folder: Path, output: str, status: int = 0, errors: str = "") -> None:
         self.core = "dyno-core"
         self.complaint = ""
+        self.measured: Measured | None = None
         self.folder = self.logs = folder
         self.commands: list[list[str]] = []
         self._output, self._errors, self._status = output, errors, status

@@ -68,7 +68,7 @@ def test_with_a_rate_the_loop_is_open(tmp_path: Path) -> None:
     ("options", "message"),
     [
         ({"events": 61, "max_errors": "5%"}, "did 60 events, 61 were asked for"),
-        ({"events": 60}, "1 transactions met errors that sysbench ignores.*allowed is 1.000%"),
+        ({"events": 60}, "1 transaction met errors that sysbench ignores.*allowed is 1.000%"),
         ({"duration": "2 s", "max_errors": "5%"}, r"ran for 1.1067 s, 2 s were asked for"),
         ({"duration": "1 s", "max_errors": "5%", "rate": 100}, r"the rate was not reached: 54.2 of 100"),
     ],

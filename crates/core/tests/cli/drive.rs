@@ -486,6 +486,52 @@ fn more_clients_than_operations_still_do_exactly_those() {
 }
 
 #[test]
+fn a_client_of_a_closed_loop_thinks_before_it_asks_again() {
+    let folder = Folder::new();
+    let null = read_json(&schema_folder().join("golden/job-null.json"));
+    let thinking = json!({
+        "duration_s": null, "operations": 20, "clients": 2,
+        "loop": {"kind": "closed", "think_time_s": 0.03},
+    });
+    let result = drive(&folder, &with(null, thinking)).ok();
+    // Each client pauses between its ten operations, and no latency has the pauses.
+    let elapsed = result["elapsed_s"].as_f64().unwrap();
+    assert!((0.27..5.0).contains(&elapsed), "{elapsed}");
+    let median_us = result["total"]["latency_us"]["p50"].as_f64().unwrap();
+    assert!(median_us < 10_000.0, "{median_us}");
+}
+
+/// Drivers once could all have asked for the keys of the first.
+#[test]
+fn drivers_that_share_a_workload_ask_for_keys_of_their_own() {
+    let folder = Folder::new();
+    drive(&folder, &load_job(&folder)).ok();
+    let loaded = rows(&folder);
+    fs::copy(folder.path("ycsb.db"), folder.path("loaded.db")).unwrap();
+    let updated = |number: u64| {
+        fs::copy(folder.path("loaded.db"), folder.path("ycsb.db")).unwrap();
+        let job = with(
+            run_job(&folder),
+            json!({
+                "operations": 50, "driver": {"number": number, "of": 2},
+                "workload": {"key_chooser": "uniform", "proportions": {"read": null, "update": 1.0}},
+            }),
+        );
+        drive(&folder, &job).ok();
+        let changed = loaded.iter().zip(rows(&folder));
+        changed
+            .filter(|(old, new)| *old != new)
+            .map(|(old, _)| old[0].clone())
+            .collect::<BTreeSet<String>>()
+    };
+    let (zero, one) = (updated(0), updated(1));
+    // Of 500 keys each meets about 48, and 4 or 5 of the other's by chance.
+    assert!(zero.len() > 40 && one.len() > 40);
+    let both = zero.intersection(&one).count();
+    assert!(both < 20, "{both}");
+}
+
+#[test]
 fn the_null_workload_runs_on_either_backend_and_needs_no_table() {
     let folder = Folder::new();
     let work = json!({"workload": null, "operations": 1000});
@@ -648,4 +694,16 @@ fn a_result_of_an_earlier_run_does_not_outlive_the_start_of_the_next() {
             "result.json"
         ]
     );
+}
+
+/// `dyno run` gives each run a seed of its own, on one data set.
+#[test]
+fn values_that_were_loaded_with_another_seed_pass_the_check_of_values() {
+    let folder = Folder::new();
+    let checked = json!({"workload": {"data_integrity": true}});
+    drive(&folder, &with(load_job(&folder), checked.clone())).ok();
+    let mix = json!({"seed": 4711, "workload": {"proportions": {"read": 0.5, "update": 0.5}}});
+    let result = drive(&folder, &with(with(run_job(&folder), checked), mix)).ok();
+    assert_eq!(result["total"]["errors"], json!({}));
+    assert!(result["operations"]["read"]["count"].as_u64() > Some(100));
 }

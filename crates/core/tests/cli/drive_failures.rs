@@ -2,7 +2,9 @@
 
 use std::fs;
 use std::process::{Command, Stdio};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use dyno_servers::{in_mounts, may_mount};
 use serde_json::{Value, json};
 
 use crate::support::{
@@ -46,7 +48,8 @@ fn a_row_deleted_behind_its_back_is_counted_as_missing_and_never_as_a_fast_read(
             },
         }),
     );
-    let result = drive(&folder, &job).ok();
+    drive(&folder, &job).spoilt("operations_failed");
+    let result = drive(&folder, &with(job, json!({"max_share_failed": 0.6}))).ok();
     let (count, errors) = count_and_errors(&result["total"]);
     assert_eq!(count + errors, 1000);
     assert!(
@@ -69,9 +72,65 @@ fn a_row_of_another_length_is_counted_as_wrong() {
         .execute("UPDATE usertable SET field1 = 'short'", [])
         .unwrap();
     drop(database);
-    let result = drive(&folder, &run_job(&folder)).ok();
+    let result = drive(&folder, &run_job(&folder)).spoilt("operations_failed");
     assert_eq!(result["total"]["errors"], json!({"wrong_value": 400}));
     assert_eq!(result["total"]["latency_us"], Value::Null);
+}
+
+#[test]
+fn a_run_of_which_too_much_failed_has_failed_and_says_how_for_the_most_part() {
+    let folder = loaded();
+    let database = rusqlite::Connection::open(folder.path("ycsb.db")).unwrap();
+    let all: Vec<String> = database
+        .prepare("SELECT ycsb_key FROM usertable ORDER BY ycsb_key")
+        .unwrap()
+        .query_map([], |row| row.get(0))
+        .unwrap()
+        .map(Result::unwrap)
+        .collect();
+    let delete = "DELETE FROM usertable WHERE ycsb_key = ?";
+    for key in all.iter().step_by(5) {
+        database.execute(delete, [key]).unwrap();
+    }
+    let spoil = "UPDATE usertable SET field1 = 'short' WHERE ycsb_key = ?";
+    database.execute(spoil, [&all[1]]).unwrap();
+    drop(database);
+    // Each key once: a hundred of the five hundred are gone, one is too short.
+    let job = with(
+        run_job(&folder),
+        json!({"operations": 500, "workload": {"key_chooser": "sequential"}}),
+    );
+    let result = drive(&folder, &job).spoilt("operations_failed");
+    assert_eq!(result["ended_by"], json!("operations"));
+    let said = result["error"]["message"].as_str().unwrap();
+    assert!(
+        said.starts_with(
+            "101 of 500 operations failed (20.20 %, at most 1.00 % allowed), most of them as missing_key; \
+             the first of these, read: "
+        ),
+        "{said}"
+    );
+    let allow = |share| with(job.clone(), json!({"max_share_failed": share}));
+    drive(&folder, &allow(0.202)).ok();
+    drive(&folder, &allow(0.2)).spoilt("operations_failed");
+}
+
+#[test]
+fn a_run_in_which_nothing_succeeded_has_failed_whatever_it_allows() {
+    let folder = loaded();
+    rusqlite::Connection::open(folder.path("ycsb.db"))
+        .unwrap()
+        .execute("DELETE FROM usertable", [])
+        .unwrap();
+    let job = with(run_job(&folder), json!({"max_share_failed": 1.0}));
+    let result = drive(&folder, &job).spoilt("operations_failed");
+    let said = result["error"]["message"].as_str().unwrap();
+    assert!(
+        said.starts_with(
+            "400 of 400 operations failed (none succeeded), most of them as missing_key"
+        ),
+        "{said}"
+    );
 }
 
 #[test]
@@ -87,8 +146,56 @@ fn a_read_modify_write_reads_what_it_writes_over() {
         run_job(&folder),
         json!({"workload": {"proportions": proportions}}),
     );
-    let errors = drive(&folder, &job).ok()["total"]["errors"].clone();
-    assert_eq!(errors, json!({"wrong_value": 400}));
+    let result = drive(&folder, &job).spoilt("operations_failed");
+    assert_eq!(result["total"]["errors"], json!({"wrong_value": 400}));
+}
+
+/// The loaded rows in a table without any constraint, changed by that.
+fn unbound(changes: &str) -> Folder {
+    let folder = loaded();
+    rusqlite::Connection::open(folder.path("ycsb.db"))
+        .unwrap()
+        .execute_batch(&format!(
+            "ALTER TABLE usertable RENAME TO bound; \
+             CREATE TABLE usertable AS SELECT * FROM bound; DROP TABLE bound; {changes}"
+        ))
+        .unwrap();
+    folder
+}
+
+#[test]
+fn two_rows_with_one_key_are_no_answer_to_a_read_and_none_to_an_update() {
+    let folder = unbound("INSERT INTO usertable SELECT * FROM usertable");
+    for operation in ["read", "update"] {
+        let mut job = with(run_job(&folder), json!({"operations": 20}));
+        job["workload"]["proportions"] = json!({operation: 1.0});
+        let result = drive(&folder, &job).spoilt("operations_failed");
+        assert_eq!(result["total"]["errors"], json!({"wrong_value": 20}));
+        let said = result["error"]["message"].as_str().unwrap();
+        assert!(said.contains("there are 2 rows with key user"), "{said}");
+    }
+}
+
+#[test]
+fn a_scan_that_shows_keys_out_of_order_or_before_its_start_is_wrong() {
+    // SQLite puts every BLOB behind every text, whatever they hold.
+    let half = "WHERE ycsb_key IN (SELECT ycsb_key FROM usertable ORDER BY ycsb_key LIMIT 250)";
+    // The first half of the keys comes behind the second; or each scan shows all keys from the first on.
+    for blobs in [half, ""] {
+        let folder = unbound(&format!(
+            "UPDATE usertable SET ycsb_key = CAST(ycsb_key AS BLOB) {blobs}"
+        ));
+        let mut job = with(
+            run_job(&folder),
+            json!({"workload": {"max_scan_length": 500, "key_chooser": "uniform"}}),
+        );
+        job["workload"]["proportions"] = json!({"scan": 1.0});
+        let result = drive(&folder, &job).spoilt("operations_failed");
+        let wrong = result["total"]["errors"]["wrong_value"].as_u64().unwrap();
+        assert!(wrong > if blobs.is_empty() { 390 } else { 100 }, "{wrong}");
+        let said = result["error"]["message"].as_str().unwrap();
+        assert!(said.contains("where only those behind user"), "{said}");
+    }
 }
 
 #[test]
@@ -101,7 +208,7 @@ fn keys_that_an_earlier_run_inserted_are_counted_as_duplicates() {
         }),
     );
     assert_eq!(drive(&folder, &job).ok()["total"]["count"], json!(50));
-    let again = drive(&folder, &job).ok();
+    let again = drive(&folder, &job).spoilt("operations_failed");
     assert_eq!(again["total"]["errors"], json!({"duplicate_key": 50}));
 }
 
@@ -118,10 +225,34 @@ fn a_lock_held_for_longer_than_the_timeout_is_counted_as_busy() {
             "backend": {"config": {"busy_timeout_ms": 20}},
         }),
     );
-    let result = drive(&folder, &job).ok();
+    let result = drive(&folder, &job).spoilt("operations_failed");
     assert_eq!(result["total"]["errors"], json!({"busy": 10}));
     let elapsed = result["elapsed_s"].as_f64().unwrap();
     assert!((0.2..5.0).contains(&elapsed), "ten times 20 ms: {elapsed}");
+    let took_us = result["total"]["failed_us"]["min"].as_f64().unwrap();
+    assert!((19_000.0..5e6).contains(&took_us), "{took_us}");
+}
+
+#[test]
+fn a_driver_that_is_not_ready_when_the_others_begin_has_failed() {
+    let folder = loaded();
+    let job = with(run_job(&folder), json!({"start_at_ns": 1_000_000_000}));
+    let result = assert_fails(&folder, &job, "late_start", "after start_at_ns");
+    assert_eq!(result["total"]["count"], json!(0));
+    // In time for the warm-up, whose one operation outlasts the second that the others wait.
+    let database = rusqlite::Connection::open(folder.path("ycsb.db")).unwrap();
+    database.execute_batch("BEGIN IMMEDIATE").unwrap();
+    let start = SystemTime::now() + Duration::from_secs(1);
+    let start_ns = start.duration_since(UNIX_EPOCH).unwrap().as_nanos();
+    let job = with(
+        run_job(&folder),
+        json!({
+            "start_at_ns": u64::try_from(start_ns).unwrap(), "warmup_s": 0.1,
+            "workload": {"proportions": {"read": null, "update": 1.0}},
+            "backend": {"config": {"busy_timeout_ms": 1500}},
+        }),
+    );
+    assert_fails(&folder, &job, "late_start", "ready to measure");
 }
 
 #[test]
@@ -219,24 +350,11 @@ fn a_journal_mode_that_another_program_prevents_fails_the_run() {
 
 /// Runs `drive` in mounts of its own, made by `prepare`; `None` where the kernel does not let us.
 fn drive_in_mounts(folder: &Folder, job: &Value, prepare: &str) -> Option<Ran> {
-    let inner = drive_command(folder, job);
-    let possible = Command::new("unshare")
-        .args([
-            "--mount",
-            "--map-root-user",
-            "sh",
-            "-c",
-            "mount -t tmpfs none /mnt",
-        ])
-        .stderr(Stdio::null())
-        .status();
-    if !possible.is_ok_and(|status| status.success()) {
-        eprintln!("skipped: this user may not have mounts of its own");
+    if !may_mount() {
         return None;
     }
-    let output = Command::new("unshare")
-        .args(["--mount", "--map-root-user", "sh", "-c"])
-        .arg(format!("{prepare} && exec \"$0\" \"$@\""))
+    let inner = drive_command(folder, job);
+    let output = in_mounts(prepare)
         .arg(inner.get_program())
         .args(inner.get_args())
         .stdin(Stdio::null())
@@ -353,4 +471,47 @@ fn a_job_that_is_missing_or_is_no_json_is_refused_with_status_2() {
     assert!(run(&folder.path("none.json")).contains("none.json: cannot be read"));
     fs::write(folder.path("broken.json"), "{\"format\": 1,\n oops}").unwrap();
     assert!(run(&folder.path("broken.json")).contains("broken.json: line 2 column 2: is not JSON"));
+}
+
+#[test]
+fn the_audit_of_a_ledger_goes_on_whatever_rows_are_called() {
+    let folder = Folder::new();
+    let mut job = with(run_job(&folder), json!({"operations": 100, "clients": 2}));
+    job["workload"] = json!({"kind": "ledger"});
+    drive(
+        &folder,
+        &with(job.clone(), json!({"phase": "load", "operations": null})),
+    )
+    .ok();
+    drive(&folder, &job).ok();
+    let database = rusqlite::Connection::open(folder.path("ycsb.db")).unwrap();
+    let insert = |values: &str| {
+        let sql = format!(
+            "INSERT INTO ledger(run_seed, driver, client, number, payload) \
+             SELECT {values}, payload FROM ledger LIMIT 1"
+        );
+        database.execute(&sql, []).unwrap();
+    };
+    insert("42, 0, 0, -4");
+    insert("42, 0, 9, 0");
+    insert("43, 0, 0, 1");
+    fs::rename(folder.path("out"), folder.path("noted")).unwrap();
+    let check = with(
+        job,
+        json!({
+            "phase": "check", "operations": null, "clients": 1,
+            "workload": {"acknowledged": [folder.text("noted")]},
+        }),
+    );
+    let ledger = drive(&folder, &check).ok()["ledger"].clone();
+    let figures = ["acknowledged", "present", "lost", "phantom", "foreign"].map(|key| &ledger[key]);
+    assert_eq!(
+        figures,
+        [100, 100, 0, 0, 3].map(|count| json!(count)).each_ref()
+    );
+    // Present, of this run's client, and not what was ever written there.
+    insert("42, 0, 0, 4294967290");
+    let ledger = drive(&folder, &check).failure()["ledger"].clone();
+    let figures = ["present", "phantom", "altered"].map(|key| &ledger[key]);
+    assert_eq!(figures, [101, 1, 1].map(|count| json!(count)).each_ref());
 }

@@ -6,32 +6,46 @@
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
+use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use crate::support::{Folder, drive, with};
+use crate::support::{Folder, drive, json_lines, with};
 
 const RATE: f64 = 2000.0;
 const RUN_S: f64 = 10.0;
 const STALL_S: f64 = 2.0;
 
-/// A server that answers whatever it is asked with one row, and stands still once.
+/// A server that answers whatever it is asked with one row, until there is trouble.
 struct Stub {
     port: u16,
+}
+
+/// What becomes of a stub.
+#[derive(Clone, Copy, PartialEq)]
+enum Trouble {
+    /// It stands still for a while.
+    Stall,
+    /// It closes all connections, and each new one.
+    Death,
 }
 
 impl Stub {
     /// It stands still `after` the first request of the measured kind.
     fn start(after: Duration) -> Self {
+        Self::with_trouble(Trouble::Stall, after)
+    }
+
+    fn with_trouble(trouble: Trouble, after: Duration) -> Self {
         let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
         let port = listener.local_addr().unwrap().port();
         let begun = std::sync::Arc::new(std::sync::OnceLock::new());
         thread::spawn(move || {
             for stream in listener.incoming() {
                 let begun = begun.clone();
-                thread::spawn(move || serve(stream.unwrap(), &begun, after));
+                thread::spawn(move || serve(stream.unwrap(), &begun, trouble, after));
             }
         });
         Self { port }
@@ -96,9 +110,15 @@ fn parameters(sql: &str) -> u16 {
 fn serve(
     mut stream: TcpStream,
     begun: &std::sync::OnceLock<Instant>,
+    trouble: Trouble,
     after: Duration,
 ) -> Option<()> {
     stream.set_nodelay(true).unwrap();
+    let is_dead =
+        || trouble == Trouble::Death && begun.get().is_some_and(|begun| begun.elapsed() >= after);
+    if is_dead() {
+        return None;
+    }
     let length = read_length(&mut stream)?;
     read_exactly(&mut stream, length)?;
     let mut hello = message(b'R', &[0, 0, 0, 0]);
@@ -143,7 +163,13 @@ fn serve(
             b'E' => {
                 let (_, rows) = answer(&bound);
                 if bound.starts_with("SELECT field0") {
-                    stand_still(*begun.get_or_init(Instant::now), after);
+                    let begun = *begun.get_or_init(Instant::now);
+                    if is_dead() {
+                        return None;
+                    }
+                    if trouble == Trouble::Stall {
+                        stand_still(begun, after);
+                    }
                 }
                 rows.iter().for_each(|values| out.extend(row(values)));
                 out.extend(message(b'C', format!("SELECT {}\0", rows.len()).as_bytes()));
@@ -194,39 +220,158 @@ fn truth_ms(quantile: f64) -> f64 {
     ((quantile - (1.0 - waiting)) / waiting * STALL_S * 1000.0).max(0.0)
 }
 
+fn ms(result: &Value, quantile: &str) -> f64 {
+    result["total"]["latency_us"][quantile].as_f64().unwrap() / 1000.0
+}
+
+/// Others share the machine: one attempt of three in which nothing disturbed must do. Those of one test are
+/// not to disturb those of another.
+#[track_caller]
+fn in_one_of_three(mut attempt: impl FnMut() -> Result<(), String>) {
+    static ALONE: Mutex<()> = Mutex::new(());
+    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut complaints = Vec::new();
+    while let Err(complaint) = attempt() {
+        complaints.push(complaint);
+        assert!(complaints.len() < 3, "{complaints:?}");
+    }
+}
+
+/// Quantiles in the tail are within 2 % of the truth.
+fn agree(result: &Value, truth_ms: impl Fn(f64) -> f64) -> Result<(), String> {
+    for (name, quantile) in [("p99", 0.99), ("p999", 0.999), ("max", 1.0)] {
+        let (seen, truth) = (ms(result, name), truth_ms(quantile));
+        if (seen / truth - 1.0).abs() >= 0.02 {
+            return Err(format!("{name}: {seen} ms instead of {truth} ms"));
+        }
+    }
+    Ok(())
+}
+
+fn open() -> Value {
+    json!({"loop": {"kind": "open", "rate_per_s": RATE}})
+}
+
 #[test]
 fn an_open_loop_tells_the_truth_about_a_server_that_stood_still_and_a_closed_one_does_not() {
-    let folder = Folder::new();
-    let stub = Stub::start(Duration::from_secs(4));
-    let open = json!({"loop": {"kind": "open", "rate_per_s": RATE}});
-    let result = drive(&folder, &with(job(&stub), open)).ok();
-    let ms = |result: &Value, quantile: &str| {
-        result["total"]["latency_us"][quantile].as_f64().unwrap() / 1000.0
-    };
-    for (name, quantile) in [("p99", 0.99), ("p999", 0.999), ("max", 1.0)] {
-        let (seen, truth) = (ms(&result, name), truth_ms(quantile));
-        assert!(
-            (seen / truth - 1.0).abs() < 0.02,
-            "{name}: {seen} ms instead of {truth} ms"
+    in_one_of_three(|| {
+        let folder = Folder::new();
+        let stub = Stub::start(Duration::from_secs(4));
+        let result = drive(&folder, &with(job(&stub), open())).ok();
+        assert_eq!(result["open"]["unsent"], json!(0));
+        agree(&result, truth_ms)?;
+        // From the actual start the stall is not to be seen where only a few requests met it.
+        let service_ms = result["total"]["service_us"]["p99"].as_f64().unwrap() / 1000.0;
+        // Four fifths of the requests do not know of the stall: their median is that of a run without one.
+        let untroubled = Stub::start(Duration::from_secs(3600));
+        let short = with(with(job(&untroubled), open()), json!({"duration_s": 4.0}));
+        let undisturbed = drive(&folder, &short).ok();
+        let (median, without) = (ms(&result, "p50"), ms(&undisturbed, "p50"));
+        if (median - without).abs() < 0.3 && service_ms < 100.0 {
+            Ok(())
+        } else {
+            Err(format!("{median} and {without} ms; {service_ms} ms"))
+        }
+    });
+}
+
+#[test]
+fn a_closed_loop_is_blind_to_a_server_that_stood_still() {
+    in_one_of_three(|| {
+        let folder = Folder::new();
+        let stub = Stub::start(Duration::from_secs(1));
+        let blind = drive(&folder, &with(job(&stub), json!({"duration_s": 5.0}))).ok();
+        assert_eq!(blind["loop"], json!("closed"));
+        assert!(ms(&blind, "max") > 1900.0);
+        if ms(&blind, "p99") < 100.0 {
+            Ok(())
+        } else {
+            Err(format!("p99: {} ms", ms(&blind, "p99")))
+        }
+    });
+}
+
+/// A stall over the end of the run once left its requests out of all quantiles: whatever was due while the
+/// server stood still was never sent, and the run went well.
+#[test]
+fn a_stall_over_the_end_of_a_run_is_in_its_quantiles_and_in_its_rate() {
+    in_one_of_three(|| {
+        let folder = Folder::new();
+        let stub = Stub::start(Duration::from_secs_f64(RUN_S - STALL_S / 2.0));
+        // A tenth is sent only when the part is over: that the rate was not reached is another matter.
+        let lenient = with(open(), json!({"loop": {"min_share_sent": 0.8}}));
+        let result = drive(&folder, &with(job(&stub), lenient)).ok();
+        assert_eq!(result["open"]["due"], json!(20_000));
+        assert_eq!(result["open"]["unsent"], json!(0));
+        let late = result["open"]["sent_late"].as_u64().unwrap();
+        if !(1950..=2000).contains(&late) {
+            return Err(format!("{late} sent late"));
+        }
+        assert_eq!(result["total"]["count"], json!(20_000));
+        // What was due in the stall's first half, a tenth of all, waits from 2 s down to 1 s.
+        let waiting = STALL_S / 2.0 / RUN_S;
+        agree(&result, |quantile| {
+            (1.0 + (quantile - (1.0 - waiting)) / waiting) * STALL_S / 2.0 * 1000.0
+        })?;
+        let rate = result["total"]["throughput_per_s"].as_f64().unwrap();
+        let truth = RATE * (1.0 - waiting);
+        if (rate / truth - 1.0).abs() < 0.02 {
+            Ok(())
+        } else {
+            Err(format!("{rate} per second instead of {truth}"))
+        }
+    });
+}
+
+#[test]
+fn what_is_not_sent_by_the_end_of_the_drain_is_unsent() {
+    in_one_of_three(|| {
+        for drain_s in [0.0, 0.5] {
+            let folder = Folder::new();
+            let stub = Stub::start(Duration::from_secs(1));
+            let short = json!({
+                "duration_s": 2.0, "loop": {"drain_s": drain_s, "min_share_sent": 0.25},
+            });
+            let result = drive(&folder, &with(with(job(&stub), open()), short)).ok();
+            let open = &result["open"];
+            let sent = open["due"].as_u64().unwrap() - open["unsent"].as_u64().unwrap();
+            assert_eq!(result["total"]["count"], json!(sent));
+            // The four clients wait for an answer from 1 s until 3 s.
+            if !(1990..2020).contains(&sent) {
+                return Err(format!("{sent} sent"));
+            }
+        }
+        Ok(())
+    });
+}
+
+/// Failed requests once took as long as their last attempt alone, a fraction of a millisecond, and an outage
+/// was to be seen in no time at all.
+#[test]
+fn what_fails_in_an_open_loop_shows_the_outage_whatever_the_number_of_clients() {
+    for clients in [4, 100] {
+        let folder = Folder::new();
+        let stub = Stub::with_trouble(Trouble::Death, Duration::from_millis(500));
+        let job = with(
+            with(job(&stub), open()),
+            json!({
+                "clients": clients, "duration_s": 2.0,
+                "loop": {"rate_per_s": 500, "min_share_sent": 0.0, "drain_s": 3},
+                "reconnect": {"first_ms": 500, "most_ms": 500},
+            }),
         );
+        let ran = drive(&folder, &job);
+        let result = ran.result();
+        let failed_ms =
+            |quantile: &str| result["total"]["failed_us"][quantile].as_f64().unwrap() / 1000.0;
+        // An attempt takes no time, but the one before it was half a second earlier at the least.
+        assert!(failed_ms("p50") > 300.0, "{clients}: {}", failed_ms("p50"));
+        assert!(failed_ms("max") > 1500.0, "{clients}: {}", failed_ms("max"));
+        let lines = std::fs::read_to_string(folder.path("out/errors.jsonl")).unwrap();
+        let most_us = json_lines(&lines)
+            .iter()
+            .map(|line| line["took_us"].as_f64().unwrap())
+            .fold(0.0, f64::max);
+        assert!((most_us / 1000.0 / failed_ms("max") - 1.0).abs() < 1e-3);
     }
-    // On a machine of one's own it is below 0.3 ms; here others may share it.
-    assert!(ms(&result, "p50") < 20.0, "{}", ms(&result, "p50"));
-    assert_eq!(result["open"]["unsent"], json!(0));
-    let service_ms = result["total"]["service_us"]["p99"].as_f64().unwrap() / 1000.0;
-    let blind = drive(
-        &folder,
-        &with(
-            job(&Stub::start(Duration::from_secs(1))),
-            json!({"duration_s": 5.0}),
-        ),
-    )
-    .ok();
-    assert_eq!(blind["loop"], json!("closed"));
-    // From the actual start neither shows the stall where only a few requests met it.
-    assert!(
-        service_ms < 500.0 && ms(&blind, "p99") < 500.0,
-        "{service_ms}"
-    );
-    assert!(ms(&blind, "max") > 1900.0);
 }

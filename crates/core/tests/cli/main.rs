@@ -8,6 +8,7 @@ mod drive_failures;
 mod drive_stops;
 mod freeze;
 mod golden;
+mod merge;
 mod servers;
 mod support;
 mod watch;

@@ -6,7 +6,7 @@ use std::fs;
 use std::thread;
 use std::time::Duration;
 
-use dyno_servers::{Mariadb, Postgres};
+use dyno_servers::{Mariadb, Postgres, may_mount};
 use dyno_sql::{Address, Connection, Limits, Mysql, Postgres as PgConnection, Server};
 use serde_json::{Value, json};
 
@@ -76,7 +76,9 @@ fn job(backend: &Value) -> Value {
 }
 
 fn load(folder: &Folder, job: &Value) {
-    let load = json!({"phase": "load", "operations": null, "duration_s": null, "loop": null});
+    let load = json!({
+        "phase": "load", "operations": null, "duration_s": null, "loop": null, "max_share_failed": null,
+    });
     drive(folder, &with(job.clone(), load)).ok();
 }
 
@@ -141,7 +143,7 @@ fn every_operation_of_ycsb_succeeds_on_mariadb_with_every_value_checked() {
 
 #[test]
 fn every_operation_of_ycsb_succeeds_on_postgresql_with_every_value_checked() {
-    all_operations_succeed(&on_postgresql(&Postgres::start(&[], &[])));
+    all_operations_succeed(&on_postgresql(&Postgres::shared()));
 }
 
 #[test]
@@ -185,6 +187,14 @@ fn tpcc_stays_consistent(backend: &Value) {
     let checks = checked["checks"].as_array().unwrap();
     assert_eq!(checks.len(), 4);
     assert!(checks.iter().all(|check| check["holds"] == json!(true)));
+    // Of the second warehouse nothing would be known.
+    let fewer = with(check.clone(), json!({"workload": {"warehouses": 1}}));
+    let refused = drive(&folder, &fewer).failure();
+    let said = refused["error"]["message"].as_str().unwrap();
+    assert!(
+        said.contains("give as many warehouses as were loaded"),
+        "{said}"
+    );
     // A sale that the district forgot.
     let sql = "UPDATE district SET d_ytd = d_ytd + 1 WHERE d_w_id = 2 AND d_id = 3";
     if backend["kind"] == "sqlite" {
@@ -207,7 +217,7 @@ fn tpcc_keeps_mariadb_consistent_and_a_broken_store_is_found() {
 
 #[test]
 fn tpcc_keeps_postgresql_consistent_and_a_broken_store_is_found() {
-    tpcc_stays_consistent(&on_postgresql(&Postgres::start(&[], &[])));
+    tpcc_stays_consistent(&on_postgresql(&Postgres::shared()));
 }
 
 #[test]
@@ -267,7 +277,7 @@ fn a_server_that_is_killed_leaves_a_gap_in_an_open_loop_and_the_run_goes_on() {
     let backend = on_mariadb(&server);
     let folder = Folder::new();
     let open = json!({
-        "operations": null, "duration_s": 4.0, "interval_ms": 100,
+        "operations": null, "duration_s": 4.0, "interval_ms": 100, "max_share_failed": 0.5,
         "loop": {"kind": "open", "rate_per_s": 200, "min_share_sent": 0.5},
     });
     let job = with(job(&backend), open);
@@ -311,7 +321,7 @@ fn a_rate_that_cannot_be_reached_fails_the_run() {
     let folder = Folder::new();
     let job = with(
         job(&json!({"kind": "null"})),
-        json!({"operations": null, "duration_s": 0.2, "loop": {"kind": "open", "rate_per_s": 1e9}}),
+        json!({"operations": null, "duration_s": 0.2, "loop": {"kind": "open", "rate_per_s": 1e9, "drain_s": 0}}),
     );
     let ran = drive(&folder, &job);
     let result = ran.result();
@@ -334,7 +344,8 @@ fn no_acknowledged_row_is_lost_by_a_kill_and_the_audit_finds_those_that_are() {
         "clients": 4, "duration_s": 3.0, "seed": 9, "interval_ms": 100,
     });
     load(&folder, &run);
-    let ran = drive_meanwhile(&folder, &run, || {
+    let unwary = with(run.clone(), json!({"max_share_failed": 0.5}));
+    let ran = drive_meanwhile(&folder, &unwary, || {
         thread::sleep(Duration::from_secs(1));
         server.kill();
         server.start_again();
@@ -468,4 +479,70 @@ fn drivers_that_start_together_make_one_result() {
     assert!((longest(&result) - most).abs() <= most * 1e-3);
     // No two drivers insert the same row.
     assert_eq!(result["total"]["errors"], json!({}));
+}
+
+/// A disk that fills up while rows are added by that phase ends it; what was done before is kept.
+fn a_full_disk_ends(phase: &str, backend: &Value, said: &[&str]) {
+    let folder = Folder::new();
+    let rows = json!({"field_count": 10, "field_length_bytes": 100});
+    let inserts = json!({"read": 0.5, "insert": 0.5});
+    let run = with(job(backend), json!({"workload": rows}));
+    let job = if phase == "load" {
+        let many = json!({"records": 1_000_000});
+        json!({"phase": "load", "operations": null, "workload": many})
+    } else {
+        load(&folder, &run);
+        json!({"operations": 1_000_000, "workload": {"proportions": inserts}})
+    };
+    let result = drive(&folder, &with(run, job)).failure();
+    let error = &result["error"];
+    assert_eq!(error["kind"], json!("disk_full"), "{error}");
+    let message = error["message"].as_str().unwrap();
+    assert!(said.iter().all(|said| message.contains(said)), "{message}");
+    let total = &result["total"];
+    assert!(total["errors"]["disk_full"].as_u64() >= Some(1), "{total}");
+    assert!(total["count"].as_u64() > Some(500), "{total}");
+}
+
+#[test]
+fn a_disk_that_fills_up_under_mariadb_ends_loading_and_runs_as_failed() {
+    if !may_mount() {
+        return;
+    }
+    for phase in ["load", "run"] {
+        // Its temporary tables take 12 MiB at the start.
+        let server = Mariadb::start_on_disk(32);
+        let said = ["The table 'usertable' is full (1114, SQLSTATE HY000)"];
+        a_full_disk_ends(phase, &on_mariadb(&server), &said);
+    }
+}
+
+#[test]
+fn a_disk_that_fills_up_under_tables_of_postgresql_ends_loading_and_runs_as_failed() {
+    if !may_mount() {
+        return;
+    }
+    for phase in ["load", "run"] {
+        // Seven or eight of it are a database of one's own.
+        let server = Postgres::start_on_disk(&[], "base", 20);
+        let said = [
+            "could not extend file",
+            "No space left on device (SQLSTATE 53100)",
+        ];
+        a_full_disk_ends(phase, &on_postgresql(&server), &said);
+    }
+}
+
+#[test]
+fn a_disk_that_fills_up_under_the_log_of_postgresql_ends_loading_and_runs_as_failed() {
+    if !may_mount() {
+        return;
+    }
+    for phase in ["load", "run"] {
+        // It ends all its processes then. Those that write for others would do so without a word to them.
+        let alone = ["wal_writer_delay=10s", "bgwriter_lru_maxpages=0"];
+        let server = Postgres::start_on_disk(&alone, "pg_wal", 16);
+        let said = ["pg_wal", "No space left on device (SQLSTATE 53100)"];
+        a_full_disk_ends(phase, &on_postgresql(&server), &said);
+    }
 }

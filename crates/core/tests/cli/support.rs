@@ -191,6 +191,18 @@ impl Ran {
         result
     }
 
+    /// The result of a run that came to its end as asked and has failed for what it came to.
+    pub fn spoilt(&self, kind: &str) -> Value {
+        assert_eq!(self.status, Some(1), "{}", self.stderr);
+        let result = self.result();
+        assert_eq!(result["outcome"], json!("failed"));
+        assert_eq!(result["error"]["kind"], json!(kind), "{}", result["error"]);
+        let message = result["error"]["message"].as_str().unwrap();
+        assert_eq!(self.stderr.lines().count(), 1, "{}", self.stderr);
+        assert!(self.stderr.contains(message), "{}", self.stderr);
+        result
+    }
+
     pub fn intervals(&self) -> Vec<Value> {
         json_lines(&fs::read_to_string(self.out.join("intervals.jsonl")).unwrap())
     }

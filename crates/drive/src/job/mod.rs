@@ -5,7 +5,7 @@ mod workload;
 
 use std::time::Duration;
 
-use dyno_job::{JobError, check_range, parse, read, split_kind};
+use dyno_job::{JobError, check_above_0, check_range, parse, read, split_kind};
 use dyno_load::Driver;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -22,10 +22,14 @@ pub struct Job {
     pub backend: BackendJob,
     /// What is asked of it.
     pub workload: WorkloadJob,
+    /// The same, word for word.
+    pub workload_as_asked: Value,
     /// Threads, each with a connection of its own.
     pub clients: u32,
     /// When a request is made.
     pub pace: Pace,
+    /// Of all operations of the measured part; with more that failed, the run has failed.
+    pub max_share_failed: f64,
     /// Pauses between attempts to connect anew.
     pub reconnect: Backoff,
     /// This driver among those that share the workload.
@@ -74,6 +78,8 @@ pub enum Pace {
         arrivals: Arrivals,
         /// Of the requests that are due; with fewer sent, the run has failed.
         min_share_sent: f64,
+        /// How long after the measured part what was due within it is still sent.
+        drain: Duration,
     },
 }
 
@@ -105,6 +111,7 @@ struct RawJob {
     clients: u32,
     #[serde(rename = "loop")]
     pace: Option<Value>,
+    max_share_failed: Option<f64>,
     #[serde(default)]
     reconnect: RawBackoff,
     #[serde(default = "alone")]
@@ -166,6 +173,8 @@ struct RawOpen {
     arrivals: Arrivals,
     #[serde(default = "nearly_all")]
     min_share_sent: f64,
+    #[serde(default = "default_drain_s")]
+    drain_s: f64,
 }
 
 const fn constant() -> Arrivals {
@@ -176,9 +185,16 @@ const fn nearly_all() -> f64 {
     0.99
 }
 
+const fn default_drain_s() -> f64 {
+    10.0
+}
+
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Nothing {}
+
+/// A figure is of what was asked for, but for stray errors.
+const MAX_SHARE_FAILED: f64 = 0.01;
 
 /// Longer than any study; keeps sums of times within their types.
 const LONGEST_S: f64 = 1e8;
@@ -194,11 +210,15 @@ impl Job {
             check_range("operations", operations, 1, u64::MAX)?;
         }
         if let Some(duration) = raw.duration_s {
-            check_range("duration_s", duration, f64::MIN_POSITIVE, LONGEST_S)?;
+            check_above_0("duration_s", duration, LONGEST_S)?;
+        }
+        if let Some(share) = raw.max_share_failed {
+            check_range("max_share_failed", share, 0.0, 1.0)?;
         }
         check_phase(&raw)?;
         check_drivers(&raw)?;
         let backend = backend::read_backend(raw.backend, raw.clients)?;
+        let workload_as_asked = raw.workload.clone();
         let workload = workload::read_workload(raw.workload, raw.phase, raw.seed)?;
         check_pair(&backend, &workload, raw.phase)?;
         let pace = read_pace(raw.pace)?;
@@ -207,8 +227,10 @@ impl Job {
             phase: raw.phase,
             backend,
             workload,
+            workload_as_asked,
             clients: raw.clients,
             pace,
+            max_share_failed: raw.max_share_failed.unwrap_or(MAX_SHARE_FAILED),
             reconnect: read_backoff(&raw.reconnect)?,
             driver: Driver {
                 number: raw.driver.number,
@@ -241,6 +263,7 @@ fn check_phase(raw: &RawJob) -> Result<(), JobError> {
         ("warmup_operations", raw.warmup_operations > 0),
         ("warmup_s", raw.warmup_s > 0.0),
         ("loop", raw.pace.is_some()),
+        ("max_share_failed", raw.max_share_failed.is_some()),
     ];
     match (given.into_iter().find(|(_, given)| *given), raw.phase) {
         (None, _) => Ok(()),
@@ -302,12 +325,14 @@ fn read_pace(part: Option<Value>) -> Result<Pace, JobError> {
         });
     }
     let raw: RawOpen = read(rest, "loop")?;
-    check_range("loop.rate_per_s", raw.rate_per_s, f64::MIN_POSITIVE, 1e9)?;
+    check_above_0("loop.rate_per_s", raw.rate_per_s, 1e9)?;
     check_range("loop.min_share_sent", raw.min_share_sent, 0.0, 1.0)?;
+    check_range("loop.drain_s", raw.drain_s, 0.0, 3600.0)?;
     Ok(Pace::Open {
         rate_per_s: raw.rate_per_s,
         arrivals: raw.arrivals,
         min_share_sent: raw.min_share_sent,
+        drain: Duration::from_secs_f64(raw.drain_s),
     })
 }
 

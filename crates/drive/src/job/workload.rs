@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use dyno_job::{JobError, check_range, read, split_kind};
+use dyno_job::{JobError, check_above_0, check_range, read, split_kind};
 use dyno_load::{CERTIFIED_LENGTH, Chooser, InsertOrder, Mix, Operation};
 use serde::Deserialize;
 use serde_json::Value;
@@ -333,7 +333,7 @@ fn read_ycsb(part: Value) -> Result<YcsbJob, JobError> {
 }
 
 fn read_chooser(raw: &RawYcsb) -> Result<Chooser, JobError> {
-    check_range("workload.theta", raw.theta, f64::MIN_POSITIVE, 10.0)?;
+    check_above_0("workload.theta", raw.theta, 10.0)?;
     check_range("workload.hotspot_keys", raw.hotspot_keys, 0.0, 1.0)?;
     check_range(
         "workload.hotspot_operations",

@@ -249,47 +249,84 @@ impl LedgerCheck<'_> {
         connection: &mut C,
         audit: &mut Audit,
     ) -> Result<(), OperationError> {
-        let mut select = connection
-            .prepare("SELECT driver, client, number, payload FROM ledger WHERE run_seed = ?")?;
+        let mut select =
+            connection.prepare("SELECT run_seed, driver, client, number, payload FROM ledger")?;
         let mut expected = vec![0; self.ledger.payload_length];
         let seed = self.job.seed;
-        connection.query(&mut select, &[Value::Int(run_seed(seed))], |row| {
-            let (driver, client, number) = (row.int()?, row.int()?, row.int()?);
-            match (
-                u32::try_from(driver),
-                u32::try_from(client),
-                u64::try_from(number),
-            ) {
-                (Ok(driver), Ok(client), Ok(number)) => {
-                    fill_payload(&mut expected, seed, driver, client, number);
-                    audit.found(driver, client, number, row.text()? == expected);
-                    Ok(())
-                }
-                _ => Err(OperationError::new(
-                    ErrorKind::WrongValue,
-                    format!("a row is called {driver}/{client}/{number}, which nobody ever wrote"),
-                )),
+        connection.query(&mut select, &[], |row| {
+            let written_by = row.int()?;
+            let name = Name {
+                driver: row.int()?,
+                client: row.int()?,
+                number: row.int()?,
+            };
+            if written_by != run_seed(seed) {
+                audit.found_of_another(written_by, name);
+                return Ok(());
             }
+            let as_written = name.plausible().is_some_and(|(driver, client, number)| {
+                fill_payload(&mut expected, seed, driver, client, number);
+                true
+            }) && row.text()? == expected;
+            audit.found(name, as_written);
+            Ok(())
         })?;
         Ok(())
+    }
+}
+
+/// What a row is called, whoever called it so.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Name {
+    driver: i64,
+    client: i64,
+    number: i64,
+}
+
+impl Name {
+    /// Its driver, client and number, if a client can have given it.
+    fn plausible(self) -> Option<(u32, u32, u64)> {
+        Some((
+            u32::try_from(self.driver).ok()?,
+            u32::try_from(self.client).ok()?,
+            u64::try_from(self.number).ok()?,
+        ))
+    }
+}
+
+impl std::fmt::Display for Name {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}/{}/{}", self.driver, self.client, self.number)
     }
 }
 
 /// What is known of one row.
 #[derive(Clone, Copy, Debug, Default)]
 struct Known {
-    acknowledged: bool,
     altered: bool,
     /// How often it is in the store; more than this many are not told apart.
     found: u8,
 }
 
-/// Every row that was acknowledged or found, by driver and client; its number is its place.
-#[derive(Debug, Default)]
-struct Audit(BTreeMap<(u32, u32), Vec<Known>>);
+impl Known {
+    fn note(&mut self, as_written: bool) {
+        self.found = self.found.saturating_add(1);
+        self.altered |= !as_written;
+    }
+}
 
-/// A client's numbers follow one another; one far beyond all others is no number of its.
-const MOST_ROWS: u64 = 1 << 32;
+/// Every row that was acknowledged or found. No row's number says how much is kept of it: a store may say any.
+#[derive(Debug, Default)]
+struct Audit {
+    /// By driver and client, in the order of their numbers.
+    acknowledged: BTreeMap<(u32, u32), Vec<(u32, Known)>>,
+    others: BTreeMap<Name, Known>,
+    foreign: u64,
+    examples: BTreeMap<&'static str, Vec<String>>,
+}
+
+/// Examples of each kind that are shown.
+const MOST_EXAMPLES: usize = 10;
 
 impl Audit {
     fn read_folder(&mut self, folder: &Path) -> Result<(), Failure> {
@@ -321,66 +358,110 @@ impl Audit {
 
     fn read_numbers(&mut self, client: (u32, u32), text: &str) -> Result<(), String> {
         // Every client is known, though it may have written nothing.
-        self.0.entry(client).or_default();
+        let rows = self.acknowledged.entry(client).or_default();
         for line in text.split_inclusive('\n') {
             // What the machine's death cut off was not noted.
             let Some(number) = line.strip_suffix('\n') else {
                 continue;
             };
-            let number: u64 = number
+            let number: u32 = number
                 .parse()
-                .ok()
-                .filter(|number| *number < MOST_ROWS)
-                .ok_or_else(|| format!("{number:?} is not a number that dyno noted"))?;
-            self.row(client, number).acknowledged = true;
+                .map_err(|_| format!("{number:?} is not a number that dyno noted"))?;
+            rows.push((number, Known::default()));
         }
+        // They are in order already, unless a client has more than one file.
+        rows.sort_by_key(|(number, _)| *number);
+        rows.dedup_by_key(|(number, _)| *number);
         Ok(())
     }
 
-    fn found(&mut self, driver: u32, client: u32, number: u64, as_written: bool) {
-        let known = self.row((driver, client), number.min(MOST_ROWS));
-        known.found = known.found.saturating_add(1);
-        known.altered |= !as_written;
+    /// The place of an acknowledged row.
+    fn acknowledged(&mut self, name: Name) -> Option<&mut Known> {
+        let (driver, client, number) = name.plausible()?;
+        let rows = self.acknowledged.get_mut(&(driver, client))?;
+        let number = u32::try_from(number).ok()?;
+        let place = rows.binary_search_by_key(&number, |(number, _)| *number);
+        place.ok().map(|place| &mut rows[place].1)
     }
 
-    #[allow(clippy::cast_possible_truncation)] // at most MOST_ROWS
-    fn row(&mut self, client: (u32, u32), number: u64) -> &mut Known {
-        let rows = self.0.entry(client).or_default();
-        let place = number as usize;
-        if rows.len() <= place {
-            rows.resize(place + 1, Known::default());
-        }
-        &mut rows[place]
+    /// A row of this run's seed.
+    fn found(&mut self, name: Name, as_written: bool) {
+        let known = match self.acknowledged(name) {
+            Some(known) => known,
+            None => self.others.entry(name).or_default(),
+        };
+        known.note(as_written);
     }
 
-    fn count(&self) -> LedgerCount {
-        let mut count = LedgerCount::default();
-        for (&(driver, client), rows) in &self.0 {
-            for (number, known) in rows.iter().enumerate() {
-                let name = || format!("{driver}/{client}/{number}");
-                let present = known.found > 0;
-                count.acknowledged += u64::from(known.acknowledged);
-                count.present += u64::from(known.found);
-                count.duplicated += u64::from(known.found.saturating_sub(1));
-                count.lost += u64::from(known.acknowledged && !present);
-                count.phantom += u64::from(present && !known.acknowledged);
-                count.altered += u64::from(known.altered);
-                for (what, is_so) in [
-                    ("lost", known.acknowledged && !present),
-                    ("phantom", present && !known.acknowledged),
-                    ("duplicated", known.found > 1),
-                    ("altered", known.altered),
-                ] {
-                    if is_so {
-                        let examples = count.examples.entry(what).or_default();
-                        if examples.len() < 10 {
-                            examples.push(name());
-                        }
-                    }
+    /// A row of another run.
+    fn found_of_another(&mut self, run_seed: i64, name: Name) {
+        self.foreign += 1;
+        show(&mut self.examples, "foreign", || {
+            format!("{name} of run_seed {run_seed}")
+        });
+    }
+
+    /// Whether one of this run's clients can have written it.
+    fn is_of_this_run(&self, name: Name) -> bool {
+        name.plausible()
+            .is_some_and(|(driver, client, _)| self.acknowledged.contains_key(&(driver, client)))
+    }
+
+    fn count(mut self) -> LedgerCount {
+        let mut count = LedgerCount {
+            foreign: self.foreign,
+            examples: std::mem::take(&mut self.examples),
+            ..LedgerCount::default()
+        };
+        for (&(driver, client), rows) in &self.acknowledged {
+            for &(number, known) in rows {
+                let name = Name {
+                    driver: driver.into(),
+                    client: client.into(),
+                    number: number.into(),
+                };
+                count.acknowledged += 1;
+                if known.found == 0 {
+                    count.lost += 1;
+                    show(&mut count.examples, "lost", || name.to_string());
                 }
+                count_found(&mut count, name, known);
+            }
+        }
+        for (&name, &known) in &self.others {
+            if self.is_of_this_run(name) {
+                count.phantom += 1;
+                show(&mut count.examples, "phantom", || name.to_string());
+                count_found(&mut count, name, known);
+            } else {
+                count.foreign += u64::from(known.found);
+                show(&mut count.examples, "foreign", || name.to_string());
             }
         }
         count
+    }
+}
+
+fn count_found(count: &mut LedgerCount, name: Name, known: Known) {
+    count.present += u64::from(known.found);
+    if known.found > 1 {
+        count.duplicated += u64::from(known.found - 1);
+        show(&mut count.examples, "duplicated", || name.to_string());
+    }
+    if known.altered {
+        count.altered += 1;
+        show(&mut count.examples, "altered", || name.to_string());
+    }
+}
+
+fn show(
+    examples: &mut BTreeMap<&'static str, Vec<String>>,
+    what: &'static str,
+    name: impl FnOnce() -> String,
+) {
+    let examples = examples.entry(what).or_default();
+    if examples.len() < MOST_EXAMPLES {
+        examples.push(name());
     }
 }
 
@@ -397,6 +478,14 @@ fn parse_name(name: &str) -> Option<(u32, u32)> {
 mod tests {
     use super::*;
 
+    const fn name(driver: i64, client: i64, number: i64) -> Name {
+        Name {
+            driver,
+            client,
+            number,
+        }
+    }
+
     #[test]
     fn lost_phantom_duplicated_and_altered_rows_are_told_apart() {
         let mut audit = Audit::default();
@@ -409,25 +498,55 @@ mod tests {
             (0, 1, 3, true),
             (1, 0, 0, false),
         ] {
-            audit.found(driver, client, number, as_written);
+            audit.found(name(driver, client, number), as_written);
         }
         let count = audit.count();
         let figures = (count.acknowledged, count.present, count.lost, count.phantom);
         assert_eq!(figures, (4, 5, 1, 1));
-        assert_eq!((count.duplicated, count.altered), (1, 1));
+        assert_eq!((count.duplicated, count.altered, count.foreign), (1, 1, 0));
         assert_eq!(count.examples["lost"], ["0/1/1"]);
         assert_eq!(count.examples["phantom"], ["0/1/2"]);
         assert_eq!(count.examples["duplicated"], ["0/1/3"]);
         assert_eq!(count.examples["altered"], ["1/0/0"]);
     }
 
+    /// A number below 0 once ended the audit, and one near the end of all numbers had it take 12.9 GB.
+    #[test]
+    fn rows_that_nobody_can_have_written_are_counted_whatever_they_are_called() {
+        let mut audit = Audit::default();
+        audit.read_numbers((0, 0), "0\n1\n").unwrap();
+        for number in [0, 1, 4_294_967_290, i64::MAX] {
+            audit.found(name(0, 0, number), true);
+        }
+        for foreign in [
+            name(0, 0, -4),
+            name(-1, 0, 0),
+            name(0, 1 << 40, 0),
+            name(0, 7, 0),
+        ] {
+            audit.found(foreign, false);
+        }
+        audit.found_of_another(-9, name(0, 0, 1));
+        let count = audit.count();
+        let figures = (count.acknowledged, count.present, count.lost, count.phantom);
+        assert_eq!(figures, (2, 4, 0, 2));
+        assert_eq!((count.duplicated, count.altered, count.foreign), (0, 0, 5));
+        assert_eq!(
+            count.examples["phantom"],
+            ["0/0/4294967290", "0/0/9223372036854775807"]
+        );
+        assert_eq!(count.examples["foreign"][0], "0/0/1 of run_seed -9");
+        assert!(count.examples["foreign"].contains(&"0/0/-4".to_owned()));
+    }
+
     #[test]
     fn a_number_that_was_cut_off_was_not_noted_and_one_that_is_none_is_refused() {
         let mut audit = Audit::default();
         audit.read_numbers((0, 0), "0\n1\n23").unwrap();
-        assert_eq!(audit.count().acknowledged, 2);
         assert!(audit.read_numbers((0, 0), "x\n").is_err());
         assert!(audit.read_numbers((0, 0), "99999999999\n").is_err());
+        assert!(audit.read_numbers((0, 0), "-1\n").is_err());
+        assert_eq!(audit.count().acknowledged, 2);
     }
 
     #[test]

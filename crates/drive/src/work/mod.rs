@@ -128,12 +128,14 @@ pub struct Check {
 pub struct LedgerCount {
     /// Rows whose write was acknowledged.
     pub acknowledged: u64,
-    /// Rows in the store.
+    /// This run's rows in the store.
     pub present: u64,
     /// Acknowledged, absent.
     pub lost: u64,
     /// Present, never acknowledged.
     pub phantom: u64,
+    /// Of no client of this run.
+    pub foreign: u64,
     /// Present more often than once: each extra row.
     pub duplicated: u64,
     /// Present with another payload than was written.

@@ -1,19 +1,41 @@
-//! Operations that do nothing: what is measured is the loop around them.
+//! Operations that do nothing but draw the number of a key: what is measured is the loop around them.
+
+use std::hint::black_box;
+
+use dyno_load::{Driver, Random};
 
 use super::{Plan, Work};
 use crate::backend::Backend;
 use crate::failure::{Failure, OperationError};
+use crate::job::{Job, Phase};
+
+/// Numbers are drawn evenly from so many.
+const KEYS: u64 = 1 << 32;
 
 /// Nothing, again and again; or, where there is nothing to load, not even that.
 #[derive(Clone, Copy, Debug)]
 pub struct NullRun {
     /// Whether there is anything to do.
-    pub idle: bool,
+    idle: bool,
+    seed: u64,
+    driver: Driver,
+}
+
+impl NullRun {
+    /// Of this job.
+    #[must_use]
+    pub fn new(job: &Job) -> Self {
+        Self {
+            idle: job.phase != Phase::Run,
+            seed: job.seed,
+            driver: job.driver,
+        }
+    }
 }
 
 impl<B: Backend> Plan<B> for NullRun {
     type Work<'c>
-        = NullRun
+        = NullClient
     where
         B: 'c;
 
@@ -23,17 +45,30 @@ impl<B: Backend> Plan<B> for NullRun {
 
     fn work<'c>(
         &'c self,
-        _: u32,
+        client: u32,
         _: &'c B,
         _: &'c mut B::Connection,
-    ) -> Result<Self::Work<'c>, Failure> {
-        Ok(*self)
+    ) -> Result<NullClient, Failure> {
+        let number = u64::from(client) * self.driver.of + self.driver.number;
+        Ok(NullClient {
+            idle: self.idle,
+            rng: Random::new(self.seed, number),
+        })
     }
 }
 
-impl Work for NullRun {
+/// One client that does nothing.
+#[derive(Debug)]
+pub struct NullClient {
+    idle: bool,
+    rng: Random,
+}
+
+impl Work for NullClient {
     #[inline]
     fn prepare(&mut self) -> Option<usize> {
+        // The compiler is not to leave it out.
+        black_box(self.rng.below(KEYS));
         (!self.idle).then_some(0)
     }
 

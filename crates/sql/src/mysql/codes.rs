@@ -197,6 +197,9 @@ mod tests {
         for mariadb in [true, false] {
             assert_eq!(kind(&said(1213, ""), mariadb), ErrorKind::Conflict);
             assert_eq!(kind(&said(1146, ""), mariadb), ErrorKind::Refused);
+            for full in [1021, 1114] {
+                assert_eq!(kind(&said(full, ""), mariadb), ErrorKind::DiskFull);
+            }
         }
     }
 
@@ -216,6 +219,11 @@ mod tests {
             (
                 1026,
                 "Error writing file 'a' (errno: 28 \"No space left on device\")",
+                ErrorKind::DiskFull,
+            ),
+            (
+                3,
+                "Error writing file './a' (Errcode: 28 \"No space left on device\")",
                 ErrorKind::DiskFull,
             ),
             (

@@ -509,7 +509,7 @@ mod tests {
             // Whoever asks is listened to until it goes.
             let _ = theirs.read_to_end(&mut Vec::new());
         });
-        let stream = Stream::Unix(ours);
+        let mut stream = Stream::from(ours);
         stream.limit(LONG, LONG).unwrap();
         Exchange::new(Wire::new(stream), true, caches_metadata)
     }

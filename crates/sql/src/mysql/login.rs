@@ -4,8 +4,6 @@
 //! password itself where it has not seen it since its start: it goes in clear text over a socket file,
 //! which nobody else can read, and under the server's RSA key over TCP.
 
-use std::time::{Duration, Instant};
-
 use rsa::pkcs8::DecodePublicKey;
 use rsa::{Oaep, RsaPublicKey, rand_core::OsRng};
 use sha1::Sha1;
@@ -15,8 +13,8 @@ use super::bytes::{Reader, malformed, put_string};
 use super::codes;
 use super::packets::{Greeting, ServerError, capability};
 use super::wire::Wire;
+use crate::Server;
 use crate::error::{Error, ErrorKind, Result};
-use crate::{Server, Stream};
 
 const NATIVE: &str = "mysql_native_password";
 const CACHING_SHA2: &str = "caching_sha2_password";
@@ -50,8 +48,8 @@ pub struct Welcome {
     pub caches_metadata: bool,
 }
 
-/// Logs in until `end`.
-pub fn log_in(wire: &mut Wire, server: &Server, end: Instant) -> Result<Welcome> {
+/// Logs in, within the stream's limit on connecting.
+pub fn log_in(wire: &mut Wire, server: &Server) -> Result<Welcome> {
     let packet = wire.packet()?;
     if packet.first() == Some(&0xFF) {
         return Err(codes::describe(&ServerError::parse(packet)?, false));
@@ -60,7 +58,6 @@ pub fn log_in(wire: &mut Wire, server: &Server, end: Instant) -> Result<Welcome>
     let mut log_in = LogIn {
         wire,
         server,
-        end,
         mariadb: greeting.capabilities & capability::MYSQL == 0,
     };
     let capabilities = log_in.answer(&greeting)?;
@@ -83,7 +80,6 @@ fn plain_version(version: &str) -> &str {
 struct LogIn<'w> {
     wire: &'w mut Wire,
     server: &'w Server,
-    end: Instant,
     mariadb: bool,
 }
 
@@ -169,7 +165,7 @@ impl LogIn<'_> {
     fn tell_password(&mut self, nonce: &[u8]) -> Result<()> {
         let mut password = self.password().to_vec();
         password.push(0);
-        if matches!(self.wire.stream, Stream::Unix(_)) {
+        if self.wire.stream.is_private() {
             return self.reply(&password);
         }
         self.reply(&[2])?;
@@ -188,7 +184,6 @@ impl LogIn<'_> {
     }
 
     fn turn(&mut self) -> Result<Turn> {
-        self.keep_within_limit()?;
         let packet = self.wire.packet()?;
         match packet.split_first() {
             Some((0, _)) => Ok(Turn::Welcome),
@@ -216,17 +211,8 @@ impl LogIn<'_> {
     }
 
     fn send(&mut self) -> Result<()> {
-        self.keep_within_limit()?;
         self.wire.end()?;
         self.wire.send()
-    }
-
-    /// The limit is on the whole log-in.
-    fn keep_within_limit(&self) -> Result<()> {
-        let left = self.end.saturating_duration_since(Instant::now());
-        // None at all would be no limit.
-        let left = left.max(Duration::from_millis(1));
-        Ok(self.wire.stream.limit(left, left)?)
     }
 
     fn password(&self) -> &[u8] {

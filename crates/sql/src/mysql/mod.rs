@@ -27,7 +27,6 @@ mod statement;
 mod wire;
 
 use std::fmt;
-use std::time::Instant;
 
 use bulk::Inserts;
 use exchange::{Exchange, Failure};
@@ -79,10 +78,9 @@ impl Drop for Mysql {
 }
 
 fn connect(server: &Server, interrupter: &Interrupter) -> Result<(Exchange, String)> {
-    let end = Instant::now() + server.limits.connect;
     let stream = Stream::connect(&server.address, server.limits)?;
     interrupter.watch(&stream)?;
-    enter(stream, server, end).map_err(|error| {
+    enter(stream, server).map_err(|error| {
         let lost = matches!(error.kind, ErrorKind::Timeout | ErrorKind::ConnectionLost);
         if lost && interrupter.is_interrupted() {
             return error;
@@ -98,13 +96,13 @@ fn connect(server: &Server, interrupter: &Interrupter) -> Result<(Exchange, Stri
 }
 
 /// Logs in, and learns what the server allows.
-fn enter(stream: Stream, server: &Server, end: Instant) -> Result<(Exchange, String)> {
+fn enter(stream: Stream, server: &Server) -> Result<(Exchange, String)> {
     let mut wire = Wire::new(stream);
     let Welcome {
         version,
         mariadb,
         caches_metadata,
-    } = login::log_in(&mut wire, server, end)?;
+    } = login::log_in(&mut wire, server)?;
     let mut exchange = Exchange::new(wire, mariadb, caches_metadata);
     exchange.wire.limit = exchange.ask_limit()?;
     exchange

@@ -1,7 +1,5 @@
 //! Entering a server: the start of a session, with whatever proof of identity the server asks for.
 
-use std::time::Instant;
-
 use postgres_protocol::authentication::md5_hash;
 use postgres_protocol::authentication::sasl::{ChannelBinding, SCRAM_SHA_256, ScramSha256};
 use postgres_protocol::message::frontend;
@@ -28,13 +26,11 @@ pub struct Entered {
 
 /// Connects and logs in, within the limit on connecting.
 pub fn enter(server: &Server, interrupter: &Interrupter) -> Result<Entered> {
-    let started = Instant::now();
     let stream = Stream::connect(&server.address, server.limits)?;
     interrupter.watch(&stream)?;
     let mut login = Login {
         server,
         wire: Wire::new(stream),
-        started,
         scram: None,
         version: String::new(),
     };
@@ -58,7 +54,6 @@ pub fn enter(server: &Server, interrupter: &Interrupter) -> Result<Entered> {
 struct Login<'s> {
     server: &'s Server,
     wire: Wire,
-    started: Instant,
     scram: Option<ScramSha256>,
     version: String,
 }
@@ -74,7 +69,6 @@ impl<'s> Login<'s> {
         built(frontend::startup_message(parameters, &mut self.wire.output))?;
         self.wire.send()?;
         loop {
-            self.limit()?;
             let (tag, range) = self.wire.receive_any()?;
             let body = self.wire.body(range);
             match tag {
@@ -97,19 +91,6 @@ impl<'s> Login<'s> {
                 _ => return Err(unexpected(tag)),
             }
         }
-    }
-
-    /// Limits the next read to what is left.
-    fn limit(&self) -> Result<()> {
-        let left = self
-            .server
-            .limits
-            .connect
-            .saturating_sub(self.started.elapsed());
-        if left.is_zero() {
-            return Err(std::io::Error::from(std::io::ErrorKind::TimedOut).into());
-        }
-        self.wire.limit(left, left)
     }
 
     /// Gives the proof that the server asks for

@@ -36,7 +36,7 @@ impl Wire {
     }
 
     /// Sets the limits on reads and writes.
-    pub fn limit(&self, read: Duration, write: Duration) -> Result<()> {
+    pub fn limit(&mut self, read: Duration, write: Duration) -> Result<()> {
         Ok(self.stream.limit(read, write)?)
     }
 

@@ -1,5 +1,9 @@
 //! Who may enter, how, and what is said to whom may not.
 
+use std::io::Write;
+use std::net::TcpListener;
+use std::time::{Duration, Instant};
+
 use dyno_servers::Mariadb;
 use dyno_sql::{Address, Connection, Error, ErrorKind, Mysql, Server};
 
@@ -127,4 +131,26 @@ fn a_server_with_all_connections_taken_is_unavailable_and_not_for_ever() {
         Mysql::connect(&ann).is_ok()
     });
     drop(interrupters);
+}
+
+/// A peer that says a byte now and then was once waited for as long as it liked: each byte renewed the limit.
+#[test]
+fn a_peer_that_trickles_is_no_connection_by_the_end_of_the_limit() {
+    let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
+    let port = listener.local_addr().unwrap().port();
+    std::thread::spawn(move || {
+        let (mut stream, _) = listener.accept().unwrap();
+        // A greeting of 4096 bytes.
+        stream.write_all(&[0, 16, 0, 0, 10]).unwrap();
+        while stream.write_all(b"8").is_ok() {
+            std::thread::sleep(Duration::from_millis(50));
+        }
+    });
+    let mut server = root(tcp(port), "");
+    server.limits.connect = Duration::from_millis(500);
+    let since = Instant::now();
+    let error = refused(&server);
+    assert_eq!(error.kind, ErrorKind::Connect, "{error}");
+    let took = since.elapsed();
+    assert!((0.45..5.0).contains(&took.as_secs_f64()), "{took:?}");
 }

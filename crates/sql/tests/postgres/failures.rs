@@ -125,7 +125,7 @@ fn a_server_that_crashes_loses_its_connections_until_it_is_back() {
     let mut idle = enter(&by_socket(&server));
     let mut select = idle.prepare("SELECT 1").unwrap();
     let table = table(&mut idle, "id int");
-    let pid = Pid::from_raw(i32::try_from(server.pid()).unwrap());
+    let pid = Pid::from_raw(i32::try_from(server.process().id()).unwrap());
     let result = while_it_waits(&server, &mut waiting, |_| {
         signal(pid, Signal::SIGKILL).unwrap();
     });

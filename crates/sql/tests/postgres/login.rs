@@ -1,7 +1,8 @@
 //! Entering a server, and being refused.
 
+use std::io::Write;
 use std::net::TcpListener;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use super::support::*;
 
@@ -157,9 +158,31 @@ fn a_server_that_never_answers_is_no_connection() {
     let silent = TcpListener::bind(("127.0.0.1", 0)).unwrap();
     let address = Address::Tcp("127.0.0.1".to_owned(), silent.local_addr().unwrap().port());
     let mut server = at(address);
-    server.limits.connect = std::time::Duration::from_millis(100);
+    server.limits.connect = Duration::from_millis(100);
     let since = Instant::now();
     let error = refusal(&server);
     assert_eq!(error.kind, ErrorKind::Connect, "{error}");
     assert!(since.elapsed() < LIMITS.connect);
+}
+
+/// A peer that says a byte now and then was once waited for as long as it liked: each byte renewed the limit.
+#[test]
+fn a_peer_that_trickles_is_no_connection_by_the_end_of_the_limit() {
+    let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
+    let port = listener.local_addr().unwrap().port();
+    std::thread::spawn(move || {
+        let (mut stream, _) = listener.accept().unwrap();
+        // A notice of 4096 bytes.
+        stream.write_all(b"N\0\0\x10\0").unwrap();
+        while stream.write_all(b"8").is_ok() {
+            std::thread::sleep(Duration::from_millis(50));
+        }
+    });
+    let mut server = at(Address::Tcp("127.0.0.1".to_owned(), port));
+    server.limits.connect = Duration::from_millis(500);
+    let since = Instant::now();
+    let error = refusal(&server);
+    assert_eq!(error.kind, ErrorKind::Connect, "{error}");
+    let took = since.elapsed();
+    assert!((0.45..5.0).contains(&took.as_secs_f64()), "{took:?}");
 }

@@ -4,6 +4,7 @@
 #![allow(dead_code, clippy::expect_used, clippy::panic, clippy::unwrap_used)]
 
 pub mod broken;
+pub mod database;
 pub mod effects;
 pub mod isolation;
 

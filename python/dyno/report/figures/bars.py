@@ -14,10 +14,12 @@ from dyno.report.figures.style import (
     Figure,
     Palette,
     Row,
+    beside,
     capital,
     deciding_cells,
     draw,
     heading,
+    legend,
     named,
     pick,
     runs_a_cell,
@@ -38,6 +40,8 @@ def bars(study: Study, findings: Findings, palette: Palette) -> Figure | None:
     hue = next((factor for factor in factors if factor.name == study.compare), None)
     groups = [factor for factor in factors if factor is not hue]
     known = responses.lookup(findings.response)
+    on_log = wide(cells)
+    floor = _lowest(cells) if on_log else min(0.0, *(value for cell in cells for value in cell.values))
     rows: list[Row] = [
         {
             "group": pick(cell.levels, groups),
@@ -46,6 +50,7 @@ def bars(study: Study, findings: Findings, palette: Palette) -> Figure | None:
             "ci_low": cell.ci[0] if cell.ci else None,
             "ci_high": cell.ci[1] if cell.ci else None,
             "n": cell.n,
+            **_drawn(cell, floor),
         }
         for cell in cells
     ]
@@ -57,38 +62,43 @@ def bars(study: Study, findings: Findings, palette: Palette) -> Figure | None:
     ]
     names = list(dict.fromkeys(row["group"] for row in rows))
     x_title = f"{known.title} ({known.unit})"
-    axis = alt.Axis(domain=False, ticks=False, labelPadding=8) if groups else None
-    y = alt.Y("group:N", sort=names, title=None, axis=axis, scale=alt.Scale(paddingInner=0.25))
+    labels, label_rows, tallest = beside(names, "group")
+    y = alt.Y("group:N", sort=names, title=None, axis=None, scale=alt.Scale(paddingInner=0.25))
     base = alt.Chart(named("cells")).encode(y=y)
     points = alt.Chart(named("runs")).encode(y=y)
     if hue:
-        offset = alt.YOffset("level:N", sort=[level.name for level in hue.levels])
+        levels = [level.name for level in hue.levels]
+        offset = alt.YOffset("level:N", sort=levels)
         base, points = base.encode(yOffset=offset), points.encode(yOffset=offset)
-        colour = alt.Color("level:N", title=hue.name, scale=palette.scale(hue), legend=alt.Legend(orient="top"))
+        colour = alt.Color("level:N", title=hue.name, scale=palette.scale(hue), legend=legend(levels))
         filled = base.encode(color=colour)
-        height = alt.Step(20)
+        height = alt.Step(max(20, tallest / len(levels)))
     else:
         filled = base.encode(color=alt.value("#0072b2"))
-        height = alt.Step(28)
+        height = alt.Step(max(28, tallest))
     # A bar's length means nothing on a log scale, which has no 0 for it to begin at.
-    on_log = wide(cells)
     means = (
         filled.mark_point(size=90, filled=True, opacity=0.9)
         if on_log
         else filled.mark_bar(opacity=0.55, cornerRadiusEnd=2)
     )
-    scale = alt.Scale(type="log", domainMin=_lowest(cells), clamp=True) if on_log else alt.Undefined
+    scale = alt.Scale(type="log", domainMin=floor, clamp=True) if on_log else alt.Undefined
     chart = alt.layer(
         means.encode(
             x=alt.X(
                 "mean:Q",
                 title=x_title,
                 scale=scale,
-                axis=alt.Axis(tickCount=6, labelFlush=False, format="~s" if on_log else ","),
+                axis=alt.Axis(tickCount=6, labelFlush=False, format=",.12~g" if on_log else ",f"),
             )
         ),
-        points.mark_point(size=26, color=INK, strokeWidth=1, opacity=0.75).encode(x="value:Q"),
-        base.mark_rule(strokeWidth=2, color=INK).encode(x=alt.X("ci_low:Q", title=x_title), x2="ci_high:Q"),
+        base.mark_rule(strokeWidth=2, color=INK).encode(x=alt.X("from:Q", title=x_title), x2="ci_high:Q"),
+        # An interval that goes on beyond the axis ends in an arrow, and the runs stay visible above it.
+        base.transform_filter("datum.cut")
+        .mark_point(shape="triangle-left", size=60, filled=True, opacity=1, color=INK)
+        .encode(x="from:Q"),
+        points.mark_point(size=26, color=INK, fill="white", strokeWidth=1, opacity=0.75).encode(x="value:Q"),
+        labels,
     )
     title = f"{capital(known.title)} of each cell, and each run"
     thinned = f"One in {step} runs is shown as a ring." if step > 1 else "Each ring is a run."
@@ -104,7 +114,14 @@ def bars(study: Study, findings: Findings, palette: Palette) -> Figure | None:
         ),
     )
     columns = ["group", "level", "mean", "ci_low", "ci_high", "n"]
-    return draw(chart.to_dict(), "bars", title, {"cells": rows, "runs": dots}, rows, columns)
+    return draw(chart.to_dict(), "bars", title, {"cells": rows, "runs": dots, "rows": label_rows}, rows, columns)
+
+
+def _drawn(cell: CellSummary, floor: float) -> Row:
+    """Where the interval's line begins: no response is below 0, though Student's interval may be."""
+    if cell.ci is None:
+        return {"from": None, "cut": False}
+    return {"from": max(cell.ci[0], floor), "cut": cell.ci[0] < floor}
 
 
 def _thinning(cell: CellSummary) -> int:

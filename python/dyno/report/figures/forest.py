@@ -9,7 +9,19 @@ import altair as alt
 from dyno.model import responses
 from dyno.model.findings import Comparison, Findings, format_ratio
 from dyno.model.study import Study
-from dyno.report.figures.style import INK, MOST_ROWS, SOFT, Figure, Palette, Row, draw, heading, label, named
+from dyno.report.figures.style import (
+    INK,
+    MOST_ROWS,
+    SOFT,
+    Figure,
+    Palette,
+    Row,
+    beside,
+    draw,
+    heading,
+    label,
+    named,
+)
 
 WIDTH = 480
 WIDEST = math.log(1000)  # an interval of two runs can span more than any axis; there it is cut, not in its text
@@ -28,8 +40,9 @@ def forest(study: Study, findings: Findings, palette: Palette) -> Figure | None:
         return None
     known = responses.lookup(findings.response)
     compared = study.factor(found[0].factor)
-    names = list(dict.fromkeys(_name(each) for each in found))
     rows = [_row(each) for each in found]
+    names = list(dict.fromkeys(row["name"] for row in rows))
+    labels, label_rows, tallest = beside(names, "name")
     low = min(0.0, *(row["low"] for row in rows))
     high = max(0.0, *(row["high"] for row in rows))
     margin = max(0.06 * (high - low), 1e-4)
@@ -40,19 +53,18 @@ def forest(study: Study, findings: Findings, palette: Palette) -> Figure | None:
         scale=alt.Scale(type="log", domain=[math.exp(low), math.exp(high)], nice=False),
         axis=alt.Axis(values=_ticks(low, high), format="~g", domain=False),
     )
-    y = alt.Y(
-        "name:N", sort=names, title=None, axis=alt.Axis(domain=False, ticks=False, labelPadding=8, labelLimit=360)
-    )
-    base = alt.Chart(named("comparisons")).encode(y=y)
+    base = alt.Chart(named("comparisons")).encode(y=alt.Y("name:N", sort=names, title=None, axis=None))
     colour = alt.Color("b:N", scale=palette.scale(compared), legend=None)
     chart = alt.layer(
         alt.Chart(named("one")).mark_rule(color=SOFT, strokeDash=[4, 3]).encode(x=x),
         base.mark_rule(strokeWidth=2.5).encode(x=alt.X("from:Q"), x2="to:Q", color=colour),
+        *(_arrow(base, end, shape).encode(color=colour) for end, shape in _ARROWS.items()),
         base.mark_point(size=70, filled=True, opacity=1).encode(x=x, color=colour),
         base.mark_text(align="left", fontSize=12, color=INK).encode(x=alt.value(WIDTH + 14), text="text:N"),
+        labels,
     ).properties(
         width=WIDTH,
-        height=alt.Step(26),
+        height=alt.Step(tallest + 11),
         title=heading(
             _title(compared.name),
             f"Ratio of {known.title} with its {findings.confidence * 100:.4g}% interval; {known.better} is better. "
@@ -60,8 +72,18 @@ def forest(study: Study, findings: Findings, palette: Palette) -> Figure | None:
         ),
     )
     columns = ["name", "a", "b", "ratio", "ci_low", "ci_high", "n"]
-    data: dict[str, list[Row]] = {"comparisons": rows, "one": [{"at": 1}]}
+    data: dict[str, list[Row]] = {"comparisons": rows, "rows": label_rows, "one": [{"at": 1}]}
     return draw(chart.to_dict(), "forest", _title(compared.name), data, rows, columns)
+
+
+_ARROWS = {"from": "triangle-left", "to": "triangle-right"}
+
+
+def _arrow(base: alt.Chart, end: str, shape: str) -> alt.Chart:
+    """Where an interval goes on beyond the axis."""
+    marked = base.transform_filter(f"datum.cut_{end}").mark_point(shape=shape, size=90, filled=True, opacity=1)
+    chart: alt.Chart = marked.encode(x=alt.X(f"{end}:Q"))
+    return chart
 
 
 def _title(factor: str) -> str:
@@ -90,6 +112,8 @@ def _row(found: Comparison) -> Row:
         "at": math.exp(at),
         "from": math.exp(low),
         "to": math.exp(high),
+        "cut_from": found.ci[0] < math.exp(-WIDEST),
+        "cut_to": found.ci[1] > math.exp(WIDEST),
         "text": f"{format_ratio(found.ratio, found.ci)}  n = {found.n}",
     }
 

@@ -16,6 +16,8 @@ from dyno.report.figures.style import (
     SOFT,
     Figure,
     Row,
+    above,
+    beside,
     capital,
     combinations,
     deciding_cells,
@@ -30,6 +32,7 @@ from dyno.report.figures.style import (
 
 BLUES = ("#e8f1fa", "#9cc4e4", "#3f8fc5", "#0a4f8a")  # light to dark, so it reads without colour as well
 NO_RUN = "#b9bfc7"
+STEP = 122  # px from column to column
 
 
 def heat_map(study: Study, findings: Findings) -> Figure | None:
@@ -43,19 +46,22 @@ def heat_map(study: Study, findings: Findings) -> Figure | None:
     row_names = [pick(levels, down) for levels in combinations(down)][:MOST_ROWS]
     known = responses.lookup(findings.response)
     rows = [_row(cell, across, down, cells) for cell in cells if pick(cell.levels, down) in row_names]
+    labels, label_rows, tallest = beside(row_names, "down")
+    levels = [level.name for level in across.levels]
+    columns, column_rows, highest = above(levels, "across", STEP - 10)
     base = alt.Chart(named("cells")).encode(
         x=alt.X(
             "across:N",
-            sort=[level.name for level in across.levels],
+            sort=levels,
             title=across.name,
-            axis=alt.Axis(orient="top", labelAngle=0, labelLimit=112, domain=False, ticks=False),
+            axis=alt.Axis(orient="top", labels=False, domain=False, ticks=False, titlePadding=highest + 14),
             scale=alt.Scale(paddingInner=0.02),
         ),
         y=alt.Y(
             "down:N",
             sort=row_names,
             title=None,
-            axis=alt.Axis(domain=False, ticks=False, labelPadding=10),
+            axis=None,
             scale=alt.Scale(paddingInner=0.05),
         ),
     )
@@ -67,6 +73,8 @@ def heat_map(study: Study, findings: Findings) -> Figure | None:
     )
     measured = base.transform_filter("isValid(datum.mean)")
     layers = [
+        labels,
+        columns,
         measured.mark_rect(cornerRadius=3).encode(color=shade),
         base.transform_filter("!isValid(datum.mean)").mark_rect(cornerRadius=3, color=NO_RUN, opacity=0.35),
     ]
@@ -78,8 +86,8 @@ def heat_map(study: Study, findings: Findings) -> Figure | None:
     cut = "" if len(row_names) < MOST_ROWS else f"The first {MOST_ROWS} rows."
     colour = "Colour on a log scale. " if wide(cells) else ""
     chart = alt.layer(*layers).properties(
-        width=alt.Step(122),
-        height=alt.Step(46),
+        width=alt.Step(STEP),
+        height=alt.Step(max(46, tallest + 6)),
         title=heading(
             title,
             f"{known.unit}, {known.better} is better. Mean ± half-width of its {findings.confidence * 100:.4g}% "
@@ -87,7 +95,12 @@ def heat_map(study: Study, findings: Findings) -> Figure | None:
         ),
     )
     return draw(
-        chart.to_dict(), "heat-map", title, {"cells": rows}, rows, ["down", "across", "mean", "ci_low", "ci_high", "n"]
+        chart.to_dict(),
+        "heat-map",
+        title,
+        {"cells": rows, "rows": label_rows, "columns": column_rows},
+        rows,
+        ["down", "across", "mean", "ci_low", "ci_high", "n"],
     )
 
 

@@ -17,6 +17,7 @@ from dyno.report.figures.style import (
     deciding_cells,
     draw,
     heading,
+    legend,
     named,
     pick,
     runs_a_cell,
@@ -58,10 +59,10 @@ def lines(study: Study, findings: Findings, palette: Palette) -> Figure | None:
     y_title = f"{known.title} ({known.unit})"
     base = alt.Chart().encode(x=x)
     if series:
-        legend = alt.Legend(orient="top")  # one for both: the renderer joins legends that are alike
         names = [level.name for level in series.levels]
-        colour = alt.Color("series:N", title=series.name, scale=palette.scale(series), legend=legend)
-        shape = alt.Shape("series:N", title=series.name, scale=alt.Scale(domain=names), legend=legend)
+        both = legend(names)  # the renderer joins legends that are alike
+        colour = alt.Color("series:N", title=series.name, scale=palette.scale(series), legend=both)
+        shape = alt.Shape("series:N", title=series.name, scale=alt.Scale(domain=names), legend=both)
         base = base.encode(color=colour)
         marks = base.encode(shape=shape)
     else:

@@ -10,13 +10,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 from textwrap import wrap
-from typing import Any
+from typing import Any, Literal
 
 import altair as alt
 import vl_convert
 
 from dyno.model.findings import CellSummary, Findings
 from dyno.model.study import Factor, Study
+from dyno.report.figures.measure import FONT, held, widths, wrapped
 
 # The page restyles exactly these colours for its dark side (templates/report.css), so nothing else may use them.
 INK, SOFT, GRID, PAPER = "#1c2229", "#5a6472", "#e3e7ed", "#ffffff"
@@ -26,12 +27,11 @@ ON_LIGHT, ON_DARK = "#0a1a2b", "#fdfdfe"  # text upon a coloured ground, which s
 # left out, since they vanish on paper and on a dark screen.
 HUES = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#8c8c8c")
 
-# Bundled with the renderer, so text is measured alike on every machine; the others have the same widths.
-FONT = "Liberation Sans, Arial, Helvetica, sans-serif"
-
 WIDTH = 760  # of the plot itself, in px
 MOST_ROWS = 120  # a figure longer than this is not looked at any more
 PNG_SCALE = 2
+ROOM_OF_NAMES = 360  # px, of the names of rows
+LINE = 15  # px from one line of a name to the next
 
 Row = dict[str, Any]
 Spec = dict[str, Any]
@@ -120,6 +120,46 @@ def named(name: str) -> alt.NamedData:
     return alt.NamedData(name=name)
 
 
+def beside(names: Sequence[str], field: str) -> tuple[alt.Chart, list[Row], int]:
+    """The names of rows, left of the plot; their data, which `draw` takes as `rows`; the px that the tallest takes.
+
+    A long one goes over several lines. An axis would cut it, and then two may read alike.
+    """
+    # Moved up by half of what it is taller, a name is about the middle of its row.
+    rows, tallest = _in_lines(names, field, ROOM_OF_NAMES, moved=0.5)
+    y = alt.Y(f"{field}:N", sort=names, title=None, axis=None)
+    return _names("rows", "right").encode(x=alt.value(-8), y=y, text="lines:N"), rows, tallest
+
+
+def above(names: Sequence[str], field: str, room: float) -> tuple[alt.Chart, list[Row], int]:
+    """The same of columns, whose names stand on the plot's upper edge; `draw` takes their data as `columns`."""
+    rows, tallest = _in_lines(names, field, room, moved=1)
+    x = alt.X(f"{field}:N", sort=names)
+    return _names("columns", "center").encode(x=x, y=alt.value(-12), text="lines:N"), rows, tallest
+
+
+def _names(data: str, align: Literal["right", "center"]) -> alt.Chart:
+    chart: alt.Chart = alt.Chart(named(data)).mark_text(
+        align=align, fontSize=12, color=INK, lineBreak="\n", lineHeight=LINE, dy=alt.expr("datum.up")
+    )
+    return chart
+
+
+def _in_lines(names: Sequence[str], field: str, room: float, moved: float) -> tuple[list[Row], int]:
+    lines = wrapped(names, room, 12)
+    rows = [
+        {field: name, "lines": "\n".join(each), "up": -LINE * (len(each) - 1) * moved}
+        for name, each in zip(names, lines, strict=True)
+    ]
+    return rows, LINE * max(map(len, lines))
+
+
+def legend(names: Sequence[str]) -> alt.Legend:
+    """Above the plot: in a line where there is room for it, else one below the other."""
+    room = sum(width + 40 for width in widths([(name, 12, "normal") for name in names]))
+    return alt.Legend(orient="top", columns=0 if room <= WIDTH else 1, labelLimit=0)
+
+
 def draw(
     spec: Spec,
     name: str,
@@ -131,7 +171,7 @@ def draw(
 ) -> Figure:
     """Render a Vega-Lite chart over `data`. `rows` and `columns` are for those who want to plot it anew."""
     whole = {**spec, "$schema": alt.SCHEMA_URL, "datasets": dict(data), "config": _CONFIG}
-    svg = _shorter(_own_ids(vl_convert.vegalite_to_svg(whole), name))
+    svg = held(_shorter(_own_ids(vl_convert.vegalite_to_svg(whole), name)))
     return Figure(name, title, svg, _smaller(vl_convert.svg_to_png(svg, scale=png_scale)), _csv(rows, columns))
 
 

@@ -52,7 +52,7 @@ def timeline(cell: Cell, run: RunRecord, samples: pl.DataFrame, intervals: pl.Da
     """Panels over seconds since the run's start; None where nothing was recorded."""
     samples = samples if samples.height else pl.DataFrame(schema=SAMPLES)
     intervals = intervals if intervals.height else pl.DataFrame(schema=INTERVALS)
-    panels = [panel for panel in _panels(run, samples, intervals) if panel.points.height]
+    panels = [panel for panel in _panels(run, samples, intervals) if _is_curve(panel)]
     if not panels:
         return None
     width = _bin_width(panels)
@@ -77,6 +77,12 @@ def timeline(cell: Cell, run: RunRecord, samples: pl.DataFrame, intervals: pl.Da
     }
     rows = [{"panel": panel.title, "unit": panel.unit, **row} for panel in panels for row in _points(panel)]
     return draw(spec, f"run-{run.run:04}", title, data, rows, ["panel", "unit", "t", "series", "value"], PNG_SCALE)
+
+
+def _is_curve(panel: Panel) -> bool:
+    """Whether there is a line to be drawn: it takes two points of one series, and one point would be an empty panel."""
+    counts = panel.points.group_by("series").agg(pl.col("t").n_unique())["t"]
+    return bool((counts > 1).any())
 
 
 def _panels(run: RunRecord, samples: pl.DataFrame, intervals: pl.DataFrame) -> list[Panel]:

@@ -22,6 +22,7 @@ const BATCH_BYTES: u64 = 8 << 20;
 #[derive(Debug)]
 pub struct YcsbLoad {
     shape: Shape,
+    seed: u64,
     batch_rows: u64,
     next: AtomicU64,
     /// Loading takes turns where one writer at a time is all the store allows: its own way of waiting for
@@ -35,10 +36,8 @@ impl YcsbLoad {
     pub fn new(job: &YcsbJob, seed: u64) -> Self {
         let fitting = BATCH_BYTES / job.table.row_length() as u64;
         Self {
-            shape: Shape {
-                job: job.clone(),
-                seed,
-            },
+            shape: Shape { job: job.clone() },
+            seed,
             batch_rows: fitting.clamp(1, BATCH_ROWS),
             next: AtomicU64::new(0),
             turn: Mutex::new(()),
@@ -103,7 +102,11 @@ pub struct Loader<'c, R> {
 impl<R: Rows> Work for Loader<'_, R> {
     fn prepare(&mut self) -> Option<usize> {
         let (first, rows) = self.plan.take_batch()?;
-        let Shape { job, seed } = &self.plan.shape;
+        let YcsbLoad {
+            shape: Shape { job },
+            seed,
+            ..
+        } = self.plan;
         self.count = u32::try_from(rows).ok()?;
         self.keys.clear();
         let length = job.table.row_length();
@@ -115,14 +118,7 @@ impl<R: Rows> Work for Loader<'_, R> {
             let start = self.values.len();
             self.values.resize(start + length, 0);
             let mut rng = Random::new(*seed, number);
-            fill(
-                &mut self.values[start..],
-                job,
-                *seed,
-                &key,
-                Fields::All,
-                &mut rng,
-            );
+            fill(&mut self.values[start..], job, &key, Fields::All, &mut rng);
         }
         Some(0)
     }

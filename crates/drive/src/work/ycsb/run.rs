@@ -6,7 +6,7 @@ use dyno_load::{
 };
 
 use super::load::text;
-use super::{Fields, Rows, Shape, YcsbBackend};
+use super::{DATA_SET, Fields, Rows, Shape, YcsbBackend};
 use crate::backend::Status;
 use crate::failure::{ErrorKind, Failure, OperationError};
 use crate::job::{Job, YcsbJob};
@@ -17,7 +17,6 @@ use crate::work::{Plan, Work};
 pub(super) fn fill(
     values: &mut [u8],
     job: &YcsbJob,
-    seed: u64,
     key: &KeyText,
     fields: Fields,
     rng: &mut Random,
@@ -31,7 +30,7 @@ pub(super) fn fill(
         Fields::One(field) => field,
     };
     for (field, value) in (first..).zip(values.chunks_mut(job.table.field_length as usize)) {
-        certify(value, seed, key, field, rng);
+        certify(value, DATA_SET, key, field, rng);
     }
 }
 
@@ -62,10 +61,7 @@ impl YcsbRun {
             },
             driver: job.driver,
             space: KeySpace::new(ycsb.records, job.clients as usize, job.driver),
-            shape: Shape {
-                job: ycsb.clone(),
-                seed: job.seed,
-            },
+            shape: Shape { job: ycsb.clone() },
         }
     }
 }
@@ -177,9 +173,9 @@ impl<R: Rows> Work for YcsbClient<'_, R> {
                 Operation::Insert => Fields::All,
                 _ => self.written_fields(),
             };
-            let Shape { job, seed } = &self.plan.shape;
+            let Shape { job } = &self.plan.shape;
             let values = &mut self.values[..length];
-            fill(values, job, *seed, &self.key, written, self.stream.rng());
+            fill(values, job, &self.key, written, self.stream.rng());
         }
         Some(self.request.index)
     }

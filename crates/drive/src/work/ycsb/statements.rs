@@ -1,10 +1,10 @@
 //! The table in any SQL store, and one client's prepared statements on it.
 
-use dyno_load::{KEY_LENGTH, is_certified};
+use dyno_load::{KEY_LENGTH, KeyText, is_certified};
 use dyno_sql::{Connection, Dialect, Row, Value};
 use smallvec::SmallVec;
 
-use super::{Answer, Fields, Rows, Shape, YcsbBackend};
+use super::{Answer, DATA_SET, Fields, Rows, Shape, YcsbBackend};
 use crate::backend::{SqlBackend, Status};
 use crate::failure::{ErrorKind, Failure, OperationError};
 use crate::job::YcsbJob;
@@ -250,7 +250,7 @@ impl Expected<'_> {
                 return Err(wrong_length(key, field, value.len(), table.field_length));
             }
             if self.shape.job.data_integrity
-                && !is_certified(value, self.shape.seed, key.as_bytes(), field)
+                && !is_certified(value, DATA_SET, key.as_bytes(), field)
             {
                 return Err(OperationError::new(
                     ErrorKind::WrongValue,
@@ -278,6 +278,45 @@ fn missing(key: &str) -> OperationError {
     )
 }
 
+/// A key is of one row, no more and no less.
+#[inline]
+fn one(rows: u64, key: &str) -> Answer {
+    match rows {
+        1 => Ok(()),
+        0 => Err(missing(key)),
+        _ => Err(several(rows, key)),
+    }
+}
+
+#[cold]
+fn several(rows: u64, key: &str) -> OperationError {
+    OperationError::new(
+        ErrorKind::WrongValue,
+        format!("there are {rows} rows with key {key}, expected one"),
+    )
+}
+
+#[cold]
+fn out_of_order(found: &[u8], before: &[u8]) -> OperationError {
+    let text = |key| String::from_utf8_lossy(key).into_owned();
+    OperationError::new(
+        ErrorKind::WrongValue,
+        format!(
+            "a scan shows the key {} where only those behind {} belong",
+            text(found),
+            text(before)
+        ),
+    )
+}
+
+#[cold]
+fn too_many(found: u64, asked: u32) -> OperationError {
+    OperationError::new(
+        ErrorKind::WrongValue,
+        format!("a scan of {asked} rows gave {found}"),
+    )
+}
+
 impl<C: Connection> Rows for Statements<C> {
     #[inline]
     fn read(&mut self, key: &str, fields: Fields) -> Answer {
@@ -291,20 +330,14 @@ impl<C: Connection> Rows for Statements<C> {
             .query(statement, &[Value::Text(key)], |row| {
                 expected.check(key, row)
             })?;
-        if rows == 0 {
-            return Err(missing(key));
-        }
-        Ok(())
+        one(rows, key)
     }
 
     fn update(&mut self, key: &str, fields: Fields, values: &str) -> Answer {
         let mut given: Values<'_> = split(values, self.field_length()).collect();
         given.push(Value::Text(key));
         let statement = self.prepared.update.get(fields);
-        match self.connection.execute(statement, &given)? {
-            0 => Err(missing(key)),
-            _ => Ok(()),
-        }
+        one(self.connection.execute(statement, &given)?, key)
     }
 
     fn insert(&mut self, key: &str, values: &str) -> Answer {
@@ -323,17 +356,33 @@ impl<C: Connection> Rows for Statements<C> {
         };
         let statement = self.prepared.scan.get(fields);
         let given = [Value::Text(start), Value::Int(i64::from(rows))];
+        let mut key: KeyText = [0; KEY_LENGTH];
+        let mut first = true;
         let found = self.connection.query(statement, &given, |row| {
-            let mut key = [0; KEY_LENGTH];
             let text = row.text()?;
             if text.len() != KEY_LENGTH {
                 return Err(wrong_key(text));
             }
+            let in_order = if first {
+                text >= start.as_bytes()
+            } else {
+                text > &key[..]
+            };
+            if !in_order {
+                return Err(out_of_order(
+                    text,
+                    if first { start.as_bytes() } else { &key },
+                ));
+            }
+            first = false;
             key.copy_from_slice(text);
             let key = std::str::from_utf8(&key).map_err(|_| wrong_key(&key))?;
             expected.check(key, row)
         })?;
         self.rows_scanned += found;
+        if found > u64::from(rows) {
+            return Err(too_many(found, rows));
+        }
         // The start is a key that exists, so at least its own row is there.
         if found == 0 {
             return Err(missing(start));
