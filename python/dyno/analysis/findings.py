@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from dyno.analysis import effects
 from dyno.analysis.answer import answer
 from dyno.analysis.cells import summarise
 from dyno.analysis.comparisons import compare
 from dyno.analysis.notes import notes
 from dyno.analysis.table import response_order, tabulate
-from dyno.model.findings import CellSummary, Comparison, Failure, Findings
+from dyno.model.findings import CellSummary, Comparison, FactorEffect, Failure, Findings
 from dyno.model.run import RunRecord
 from dyno.model.study import Study
+
+PILOT = "No answer: this is a pilot, a few blocks to plan the study by."
 
 
 def analyse(study: Study, runs: Sequence[RunRecord], *, ended: str | None) -> Findings:
@@ -22,21 +25,25 @@ def analyse(study: Study, runs: Sequence[RunRecord], *, ended: str | None) -> Fi
     table = tabulate(study, runs)
     cells: list[CellSummary] = []
     comparisons: list[Comparison] = []
+    of_factors: list[FactorEffect] = []
     for response in response_order(study, table):
         of_cell: dict[int, list[Comparison]] = {}
         for pair, found in compare(study, table, response):
             comparisons.append(found)
             of_cell.setdefault(pair.a.index, []).append(found)
             of_cell.setdefault(pair.b.index, []).append(found)
+        of_factors += effects.effects(study, table, response)
         cells += summarise(study, table, response, of_cell)
     rule = study.replicates
     deciding_cells = [cell for cell in cells if cell.response == rule.of]
     deciding = [found for found in comparisons if found.response == rule.of]
+    deciding_effects = [found for found in of_factors if found.response == rule.of]
     return Findings(
         study=study.study,
+        pilot=study.pilot,
         question=study.question,
         scale=study.scale,
-        answer=answer(deciding_cells, deciding, rule.of),
+        answer=PILOT if study.pilot else effects.answer(deciding_effects) or answer(deciding_cells, deciding, rule.of),
         response=rule.of,
         confidence=rule.confidence,
         precision=rule.precision,
@@ -46,6 +53,7 @@ def analyse(study: Study, runs: Sequence[RunRecord], *, ended: str | None) -> Fi
         runs=len(runs),
         cells=tuple(cells),
         comparisons=tuple(comparisons),
+        effects=tuple(of_factors),
         failures=tuple(_failure(run) for run in table.other_runs),
         notes=tuple(notes(study, table, deciding_cells, comparisons, ended)),
     )

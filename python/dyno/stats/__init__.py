@@ -27,6 +27,7 @@ from dyno.stats.power import (
     runs_for_ratio_precision,
 )
 from dyno.stats.ratios import Ratio, paired_ratio, ratio_is_precise, unpaired_ratio
+from dyno.stats.spread import half_normal_quantiles, largest_sd, sd_interval
 from dyno.stats.variation import Variation, VariationRow, variation
 
 __all__ = [
@@ -43,6 +44,8 @@ __all__ = [
     "cell_means",
     "describe",
     "detectable_effect",
+    "half_normal_quantiles",
+    "largest_sd",
     "lenth",
     "mean_interval",
     "mean_is_precise",
@@ -55,6 +58,7 @@ __all__ = [
     "runs_for_effect",
     "runs_for_mean_precision",
     "runs_for_ratio_precision",
+    "sd_interval",
     "t_quantiles",
     "two_level_effects",
     "unpaired_ratio",
