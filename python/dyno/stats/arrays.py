@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 Values = Sequence[float] | NDArray[np.float64]
 Labels = Sequence[Hashable]
 
-_LARGEST_EXPONENT = math.log(sys.float_info.max)
+LARGEST_EXPONENT = math.log(sys.float_info.max)
 
 
 def as_array(values: Values) -> NDArray[np.float64]:
@@ -36,7 +36,7 @@ def logs_of(values: Values) -> NDArray[np.float64]:
 
 def exp_held(exponent: float) -> float:
     """exp, held at the largest float: an interval may be uselessly wide, but JSON has no word for infinity."""
-    return math.exp(min(exponent, _LARGEST_EXPONENT))
+    return math.exp(min(exponent, LARGEST_EXPONENT))
 
 
 def paired_logs(a: Values, b: Values) -> NDArray[np.float64]:
