@@ -203,7 +203,7 @@ def show_prospect(study: Study, prospect: Prospect, effect: float | None, consol
         _row(cells, each.cell.name, str(each.n), _spread(each.cov), _runs(each.runs))
     console.print(cells)
     if prospect.pairs:
-        ends = "?" if prospect.ends_at is None else str(prospect.ends_at)
+        ends = "?" if prospect.ends is None else str(prospect.ends.expected)
         names = [
             "comparison", "n", "variation of the ratio", f"runs until it is within {wanted}",
             f"least effect found with {POWER:.0%} power in {ends} blocks",
@@ -245,7 +245,7 @@ def _effect(effect: float | None) -> str:
 
 
 def _outlook(study: Study, prospect: Prospect, effect: float | None) -> Iterator[str]:
-    if prospect.blocks is None or prospect.ends_at is None:
+    if prospect.blocks is None or prospect.ends is None:
         yield "runs expected: not known; of some cells the pilot has fewer than two ok runs"
         return
     blocks, cells = prospect.blocks, len(study.cells)
@@ -256,9 +256,9 @@ def _outlook(study: Study, prospect: Prospect, effect: float | None) -> Iterator
         "max": f"by max ({study.replicates.max} blocks), without the precision asked for",
         "budget": "by its budget, without the precision asked for",
     }[prospect.ends_by]
-    yield f"the study is expected to end after block {prospect.ends_at}, {why}"
+    yield f"the study is expected to end after block {prospect.ends.expected}, {why}"
     if prospect.seconds_of_block is not None:
-        yield f"expected time: {_expected_time(study, prospect, prospect.seconds_of_block)}"
+        yield f"expected time: {_expected_time(prospect.ends, prospect.seconds_of_block)}"
     if prospect.factors is not None:
         found = f"found with {POWER:.0%} power"
         yield f"least effect of a factor {found} by then: {_effect(prospect.factors.detectable)} (high to low)"
@@ -271,19 +271,9 @@ def _outlook(study: Study, prospect: Prospect, effect: float | None) -> Iterator
     yield "a drift that outlasts a block is not foreseen: a pilot is too short to show it"
 
 
-def _expected_time(study: Study, prospect: Prospect, seconds: float) -> str:
-    """At what the pilot's blocks took; a study ends at `max` and by its budget, however noisy it is."""
-    assert prospect.blocks is not None
-    assert prospect.ends_at is not None
-    rule = Rule.of(study)
-    ends = [
-        min(study.replicates.max if blocks is None else max(blocks, rule.looks.first), study.replicates.max)
-        for blocks in (prospect.blocks.low, prospect.blocks.high)
-    ]
-    times = [seconds * blocks for blocks in (prospect.ends_at, *ends)]
-    if study.replicates.budget is not None:
-        times = [min(each, study.replicates.budget) for each in times]
-    expected, low, high = (format_duration(each) for each in times)
+def _expected_time(ends: Runs, seconds: float) -> str:
+    """At what the pilot's blocks took."""
+    expected, low, high = (format_duration(seconds * (blocks or 0)) for blocks in (ends.expected, ends.low, ends.high))
     return f"{expected} [{low}, {high}], at {format_duration(seconds)} a block"
 
 
@@ -305,7 +295,7 @@ def prospect_as_json(study: Study, prospect: Prospect, folder: str) -> dict[str,
         "alpha": prospect.alpha,
         "power": POWER,
         "blocks": _values(prospect.blocks),
-        "ends_at": prospect.ends_at,
+        "ends": _values(prospect.ends),
         "ends_by": prospect.ends_by,
         "seconds_of_block": prospect.seconds_of_block,
         "factors": prospect.factors

@@ -99,9 +99,10 @@ class Prospect:
     """What a p has to be below to be shown, with the number of comparisons provided for."""
     blocks: Runs | None
     """Until everything that decides is precise, whatever `max` and `budget` are; None where a cell has no spread."""
-    ends_at: int | None
-    """The block at which the study is expected to end, and why."""
+    ends: Runs | None
+    """The block after which the study is expected to end, `max` and `budget` included."""
     ends_by: Literal["precision", "max", "budget"]
+    """Why, where it ends as expected."""
     seconds_of_block: float | None
     factors: OfFactors | None
     """Of a screening design in which nothing is compared."""
@@ -137,7 +138,8 @@ def of_pilot(study: Study, runs: Sequence[RunRecord], effect: float | None = Non
     else:
         wanted = [None if sd is None else sd.through(_of_alike(for_ratio, sd, sds)) for sd in sds]
     whole = _widest(wanted)
-    ends_at, ends_by = _end(study, rule, whole, seconds)
+    ends, ends_by = _end(study, rule, whole, seconds)
+    ends_at = ends.expected if ends else None
     fraction = fraction_of(study)
     number = len(compared) or (_effects(fraction) if fraction else 1)
     alpha = (1 - asked.confidence) / number
@@ -161,7 +163,7 @@ def of_pilot(study: Study, runs: Sequence[RunRecord], effect: float | None = Non
         ),
         alpha,
         whole,
-        ends_at,
+        ends,
         ends_by,
         seconds,
         _of_factors(covs, fraction, ends_at, alpha, of_means, effect) if fraction and not compared else None,
@@ -183,14 +185,14 @@ def _covs(values: Array, confidence: float) -> list[Spread | None]:
     """Of each cell; its variance borrows from those of the others, as `stats.cell_means` has it."""
     count, mean, variance = _moments(values)
     with np.errstate(divide="ignore", invalid="ignore"):
-        relative = np.where(mean != 0, variance / mean**2, np.nan)
-    return _spreads(*stats.moderate(relative, count - 1), confidence)
+        moderated, degrees = stats.moderate(np.where(mean != 0, variance / mean**2, np.nan), count - 1)
+    return _spreads(moderated, degrees, confidence)
 
 
 def _differences(values: Array, rule: Rule) -> Array:
     with np.errstate(divide="ignore", invalid="ignore"):
         logs = np.log(values)
-    found = logs[:, rule.pairs[:, 1]] - logs[:, rule.pairs[:, 0]]
+        found = logs[:, rule.pairs[:, 1]] - logs[:, rule.pairs[:, 0]]
     return np.where(np.isfinite(found), found, np.nan)
 
 
@@ -199,7 +201,8 @@ def _sds(differences: Array, compared: Sequence[Pair], confidence: float) -> lis
     if not compared:
         return []
     count, _, variance = _moments(differences)
-    moderated, degrees = stats.moderate(variance, count - 1)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        moderated, degrees = stats.moderate(variance, count - 1)
     # Of three levels there are three ratios, and the third follows from the other two.
     cells = {cell.index for pair in compared for cell in (pair.a, pair.b)}
     groups = {tuple(pair.within.items()) for pair in compared}
@@ -263,16 +266,21 @@ def _most(counts: Sequence[int | None]) -> int | None:
 
 def _end(
     study: Study, rule: Rule, blocks: Runs | None, seconds: float | None
-) -> tuple[int | None, Literal["precision", "max", "budget"]]:
+) -> tuple[Runs | None, Literal["precision", "max", "budget"]]:
     asked = study.replicates
-    if blocks is None:
-        return None, "max"
     within = max(int(asked.budget / seconds), 1) if asked.budget is not None and seconds else asked.max
     last = min(within, asked.max)
-    wanted = None if blocks.expected is None else max(blocks.expected, rule.looks.first)
-    if wanted is not None and wanted <= last:
-        return wanted, "precision"
-    return last, "budget" if within < asked.max else "max"
+    if blocks is None:
+        return None, "max"
+
+    def end(wanted: int | None) -> int:
+        return last if wanted is None else min(max(wanted, rule.looks.first), last)
+
+    if blocks.expected is not None and max(blocks.expected, rule.looks.first) <= last:
+        by: Literal["precision", "max", "budget"] = "precision"
+    else:
+        by = "budget" if within < asked.max else "max"
+    return Runs(end(blocks.expected), end(blocks.low), end(blocks.high)), by
 
 
 def _effects(fraction: Fraction) -> int:

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from dyno import stats
-from dyno.design import POWER, Prospect, Rule, of_pilot
+from dyno.design import POWER, Prospect, Rule, Runs, of_pilot
 from dyno.model.run import Outcome, RunRecord, Slot
 from dyno.model.study import DesignSpec, Study
 from tests.making import make_record, make_study
@@ -66,9 +66,9 @@ def test_the_blocks_foretold_are_those_after_which_studies_of_that_noise_end(
     study = make_study(factors, compare="a", max=60, precision="5%", **{"min": 5, **asked})
     prospect = of_pilot(study, pilot_of(study, 40, sd))
     assert prospect.blocks is not None
-    assert prospect.ends_at is not None
+    assert prospect.ends is not None
     assert prospect.ends_by == "precision"
-    assert prospect.ends_at == pytest.approx(float(ends(study, sd).mean()), rel=0.25)
+    assert prospect.ends.expected == pytest.approx(float(ends(study, sd).mean()), rel=0.25)
 
 
 def test_the_effect_asked_for_is_found_as_often_as_promised_with_the_correction_for_all_comparisons() -> None:
@@ -96,9 +96,10 @@ def test_the_least_effect_is_found_when_the_study_ends_as_foretold() -> None:
     (pair,) = prospect.pairs
     assert pair.sd is not None
     assert pair.detectable is not None
-    assert prospect.ends_at is not None
+    assert prospect.ends is not None
+    assert prospect.ends.expected is not None
     wide = pair.sd.value * stats.widening_of_ratios(1, 5, 60)
-    assert stats.paired_power(prospect.ends_at, wide, pair.detectable, 0.05) == pytest.approx(POWER)
+    assert stats.paired_power(prospect.ends.expected, wide, pair.detectable, 0.05) == pytest.approx(POWER)
 
 
 def screening(generators: tuple[str, ...] = ()) -> Study:
@@ -159,11 +160,11 @@ def test_the_truth_lies_within_the_interval_of_most_pilots() -> None:
 def test_a_study_that_could_only_end_by_max_or_budget_is_told_so() -> None:
     study = make_study(TWO_LEVELS, max=12, min=4, precision="1%")
     by_max = of_pilot(study, pilot_of(study, 5, 0.1))
-    assert (by_max.ends_at, by_max.ends_by) == (12, "max")
+    assert (by_max.ends, by_max.ends_by) == (Runs(12, 12, 12), "max")
     short = make_study(TWO_LEVELS, max=12, min=4, precision="1%", budget="50 s")
     by_budget = of_pilot(short, pilot_of(short, 5, 0.1, seconds=2.0))
     assert by_budget.seconds_of_block == 8.0
-    assert (by_budget.ends_at, by_budget.ends_by) == (6, "budget")
+    assert (by_budget.ends, by_budget.ends_by) == (Runs(6, 6, 6), "budget")
 
 
 def test_a_cell_that_failed_in_the_pilot_leaves_the_study_unknown_and_the_others_known() -> None:
@@ -173,12 +174,21 @@ def test_a_cell_that_failed_in_the_pilot_leaves_the_study_unknown_and_the_others
     ]
     prospect = of_pilot(study, runs)
     assert [cell.cov is None for cell in prospect.cells] == [True, False, False, False]
-    assert (prospect.blocks, prospect.ends_at) == (None, None)
+    assert (prospect.blocks, prospect.ends) == (None, None)
     assert prospect.cells[1].runs is not None
 
 
 def test_without_noise_the_first_look_is_the_last() -> None:
     study = make_study(TWO_LEVELS, max=12, min=4, precision="5%", compare="a")
     prospect: Prospect = of_pilot(study, pilot_of(study, 3, 0.0))
-    assert (prospect.ends_at, prospect.ends_by) == (4, "precision")
+    assert (prospect.ends, prospect.ends_by) == (Runs(4, 4, 4), "precision")
     assert [pair.detectable for pair in prospect.pairs] == [0.0, 0.0]
+
+
+def test_a_value_of_0_has_no_ratio_and_is_no_error() -> None:
+    study = make_study(TWO_LEVELS, max=12, min=4, precision="5%", compare="a")
+    runs = [run if run.slot.cell else make_record(run.run, run.slot, value=0.0) for run in pilot_of(study, 4, 0.05)]
+    prospect = of_pilot(study, runs)
+    assert [pair.n for pair in prospect.pairs] == [0, 4]
+    assert prospect.pairs[0].sd is None
+    assert prospect.cells[0].cov is None
