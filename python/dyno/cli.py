@@ -12,23 +12,22 @@ from typing import Any, ParamSpec
 
 import click
 from rich.console import Console
-from rich.table import Table
-from rich.text import Text
 
 from dyno import __version__
 from dyno.analysis import analyse, cannot_tell, compare_folders, gate_blocks, gate_sessions
-from dyno.design import block_order, forecast
+from dyno.design import FEWEST_BLOCKS, forecast, of_pilot
 from dyno.hosts import LocalHost, UndoJournal, tools, undo
 from dyno.hosts.doctor import examine
 from dyno.hosts.environment import capture, differences
 from dyno.hosts.local import core_binary
-from dyno.lab import Interrupt, Lab, Rooms, refuse_full_disk
+from dyno.lab import Ending, Interrupt, Lab, Rooms, refuse_full_disk
 from dyno.model.base import RunError, UserError
 from dyno.model.findings import Findings
 from dyno.model.gate import Gate
 from dyno.model.run import Outcome, RunRecord
 from dyno.model.study import Study
-from dyno.model.units import format_duration, format_percent, parse_share
+from dyno.model.units import parse_share
+from dyno.planning import ORDER_IS_FIXED, cells_without_spread, prospect_as_json, show_plan, show_prospect
 from dyno.progress import listener
 from dyno.report import to_csv, to_json
 from dyno.report import write as write_report
@@ -112,45 +111,102 @@ def check_file(file: Path, scale: str | None = None, overrides: tuple[str, ...] 
     return check_study(file, Rooms.open().kinds(), scale=scale, overrides=overrides)
 
 
+def _places(command: Callable[P, Any]) -> Callable[P, Any]:
+    command = click.option(
+        "--work", type=click.Path(path_type=Path, file_okay=False), help="Where the data under test live."
+    )(command)
+    return click.option(
+        "--results", type=click.Path(path_type=Path, file_okay=False), default=_RESULTS, show_default=True
+    )(command)
+
+
 @main.command()
 @_study_options
 @click.option("--scale", default="default", show_default=True)
 @click.option("--format", "form", type=click.Choice(["table", "json"]), default="table", show_default=True)
+@click.option(
+    "--blocks", type=click.IntRange(min=1), default=3, show_default=True, help="Show the order of so many blocks."
+)
+@click.option(
+    "--pilot",
+    "pilot_blocks",
+    type=click.IntRange(min=FEWEST_BLOCKS, max=10_000),
+    metavar="N",
+    help=f"Run N blocks ({FEWEST_BLOCKS} or more), and say how many runs the study will take.",
+)
+@click.option("--effect", metavar="SHARE", help="With --pilot: an effect, such as 5%, that is to be found.")
+@_places
 @_answers_for_errors
-def plan(file: Path, scale: str, overrides: tuple[str, ...], form: str) -> int:
-    """Show a study's cells, blocks, runs and the time it would take."""
+def plan(
+    file: Path,
+    scale: str,
+    overrides: tuple[str, ...],
+    form: str,
+    blocks: int,
+    pilot_blocks: int | None,
+    effect: str | None,
+    results: Path,
+    work: Path | None,
+) -> int:
+    """Show a study's design: its cells, blocks and runs, when it stops, and the time it would take."""
+    wanted = _effect(effect, pilot_blocks)
     rooms = Rooms.open()
     study = load(file, rooms.kinds(), scale=scale, overrides=overrides)
-    if form == "json":
-        click.echo(study.model_dump_json(indent=1))
-        return DONE
+    _warn_of_order(study)
     console = Console(highlight=False)
-    table = Table(box=None, padding=(0, 2, 0, 0))
-    for name in ("cell", *(factor.name for factor in study.factors), "system", "workload"):
-        table.add_column(name)
+    if form == "table":
+        show_plan(study, forecast(study, _seconds_of_runs(rooms, study)), blocks, console)
+    elif pilot_blocks is None:
+        click.echo(study.model_dump_json(indent=1))
+    return DONE if pilot_blocks is None else _pilot(rooms, study, file, pilot_blocks, wanted, form, results, work)
+
+
+def _effect(text: str | None, pilot_blocks: int | None) -> float | None:
+    if text is None:
+        return None
+    if pilot_blocks is None:
+        raise UserError("--effect goes with --pilot N: only runs show how much they vary")
+    try:
+        effect = parse_share(text)
+    except ValueError as error:
+        raise UserError(f"--effect {text}: {error}") from error
+    if effect <= 0:
+        raise UserError(f"--effect {text}: should be above 0")
+    return effect
+
+
+def _seconds_of_runs(rooms: Rooms, study: Study) -> dict[int, float | None]:
     seconds: dict[int, float | None] = {}
     for cell in study.cells:
         kind = rooms.workloads[cell.workload.kind]
         expected = kind(kind.Options.model_validate(cell.workload.options)).expected_seconds()
         seconds[cell.index] = None if expected is None else expected + _OVERHEAD_OF_RUN_S
-        table.add_row(str(cell.index), *cell.levels.values(), cell.system.kind, cell.workload.kind)
-    console.print(Text(study.question, style="bold"))
-    console.print(table)
-    rule = study.replicates
-    runs = len(study.cells)
-    console.print(f"blocks: {rule.min} to {rule.max} of {runs} runs each = {rule.min * runs} to {rule.max * runs} runs")
-    console.print(f"order of block 1 ({study.order}, seed {study.seed}): {', '.join(map(str, block_order(study, 0)))}")
-    wanted = "the ratio of each comparison" if rule.precision_of == "ratio" else "each cell's mean"
-    console.print(
-        f"until {wanted} of {rule.of} is within {format_percent(rule.precision)} "
-        f"at {format_percent(rule.confidence)} confidence"
-        + (f", or {format_duration(rule.budget)} have passed" if rule.budget else "")
-    )
-    time = forecast(study, seconds)
-    least = "not known before the first block" if time.least is None else f"from {format_duration(time.least)}"
-    most = "" if time.most is None else f", at most {format_duration(time.most)}"
-    console.print(f"estimated time: {least}{most}")
-    return DONE
+    return seconds
+
+
+def _warn_of_order(study: Study) -> None:
+    if study.order == "fixed" and len(study.cells) > 1:
+        click.echo(f"dyno: {ORDER_IS_FIXED}", err=True)
+
+
+def _pilot(
+    rooms: Rooms, study: Study, file: Path, blocks: int, effect: float | None, form: str, root: Path, work: Path | None
+) -> int:
+    """Run a few blocks, and say what they foretell."""
+    rule = study.replicates.model_copy(update={"min": blocks, "max": blocks, "budget": None})
+    pilot = study.model_copy(update={"pilot": True, "replicates": rule})
+    results, ending = _carry_out(rooms, pilot, file, core_binary(), root, work)
+    if ending is None or not ending.completed:
+        return INTERRUPTED if ending and ending.interrupted else NOT_OK
+    prospect = of_pilot(study, results.runs, effect)
+    if form == "json":
+        click.echo(json.dumps(prospect_as_json(study, prospect, str(results.folder)), indent=1))
+    else:
+        show_prospect(study, prospect, effect, Console(highlight=False))
+    silent = cells_without_spread(prospect)
+    for name in silent:
+        click.echo(f"dyno: {name}: fewer than two ok runs in the pilot; see {results.folder}", err=True)
+    return NOT_OK if silent else DONE
 
 
 @main.command()
@@ -164,29 +220,22 @@ def schema() -> int:
 @main.command()
 @_study_options
 @click.option("--scale", default="default", show_default=True)
-@click.option("--results", type=click.Path(path_type=Path, file_okay=False), default=_RESULTS, show_default=True)
-@click.option("--work", type=click.Path(path_type=Path, file_okay=False), help="Where the data under test live.")
+@_places
 @click.option("--resume", is_flag=True, help="Go on with this study's latest results, if they were cut off.")
 @_answers_for_errors
 def run(file: Path, scale: str, overrides: tuple[str, ...], results: Path, work: Path | None, resume: bool) -> int:
     """Run a study, and write its report."""
     rooms = Rooms.open()
     study = load(file, rooms.kinds(), scale=scale, overrides=overrides)
-    return _carry_out(rooms, study, file, core_binary(), results, work, resume=resume)[0]
+    _warn_of_order(study)
+    done, ending = _carry_out(rooms, study, file, core_binary(), results, work, resume=resume)
+    return _conclude(done.folder, ending)
 
 
 def _carry_out(
-    rooms: Rooms,
-    study: Study,
-    file: Path,
-    core: str,
-    root: Path,
-    work: Path | None,
-    *,
-    resume: bool = False,
-    shows: bool = True,
-) -> tuple[int, Path]:
-    """Run a study to its end and report it: the exit status, and the results folder."""
+    rooms: Rooms, study: Study, file: Path, core: str, root: Path, work: Path | None, *, resume: bool = False
+) -> tuple[Results, Ending | None]:
+    """Run it into a results folder; without an ending where what is to be resumed had come to its own."""
     with Interrupt() as interrupt, _journal() as journal:
         host = LocalHost(journal)
         if resume:
@@ -200,7 +249,7 @@ def _carry_out(
         if resume:
             results = _resumed(root, study, environment)
             if results.ended is not None:
-                return _conclude(results.folder, interrupted=False, completed=True, shows=shows), results.folder
+                return results, None
         else:
             scratch = host.temporary_folder(root / f".dyno-{journal.token}-new")
             results = new_results(root, study, file.read_bytes(), environment, scratch)
@@ -219,8 +268,7 @@ def _carry_out(
         finally:
             shown.close()
             results.unlock()
-    status = _conclude(results.folder, interrupted=ending.interrupted, completed=ending.completed, shows=shows)
-    return status, results.folder
+    return Results(results.folder), ending
 
 
 def _journal() -> UndoJournal:
@@ -260,19 +308,19 @@ def _resumed(root: Path, study: Study, environment: dict[str, Any]) -> Results:
     return latest
 
 
-def _conclude(folder: Path, *, interrupted: bool, completed: bool, shows: bool) -> int:
+def _conclude(folder: Path, ending: Ending | None, *, shows: bool = True) -> int:
     """Report what there is, name what is not as it should be, and choose the exit status."""
     results = Results(folder)
     findings = analyse(results.study, results.runs, ended=results.ended)
     click.echo(f"report: {write_report(results, findings, folder)}", err=True)
     if shows:
         show_findings(findings, Console(highlight=False))
-    if interrupted:
+    if ending and ending.interrupted:
         return INTERRUPTED
     wrong = _what_is_wrong(results.study, results.runs, findings)
     for line in wrong:
         click.echo(f"dyno: {line}", err=True)
-    return NOT_OK if wrong or not completed else DONE
+    return NOT_OK if wrong or (ending and not ending.completed) else DONE
 
 
 def _what_is_wrong(study: Study, runs: Sequence[RunRecord], findings: Findings) -> list[str]:
@@ -410,11 +458,10 @@ def _gate_run(
     base, new = (load(file, kinds, scale=scale, overrides=(*overrides, *side)) for side in (bases, news))
     # Half of what matters: then a version that is as fast as the other is told from one that is just too slow.
     study = interleave(base, new, precision=f"{limit / 2 * 100:.6f}%")
-    status, folder = _carry_out(rooms, study, file, core_binary(), results, work, shows=False)
-    if status == INTERRUPTED:
+    done, ending = _carry_out(rooms, study, file, core_binary(), results, work)
+    if _conclude(done.folder, ending, shows=False) == INTERRUPTED:
         raise KeyboardInterrupt
-    there = Results(folder)
-    return gate_blocks(study, there.runs, slower=limit)
+    return gate_blocks(study, done.runs, slower=limit)
 
 
 def _gate_folders(bases: Sequence[Path], news: Sequence[Path], limit: float) -> Gate:

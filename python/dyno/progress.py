@@ -16,6 +16,7 @@ from dyno.design import State
 from dyno.lab import Listener
 from dyno.model import responses
 from dyno.model.findings import format_quantity, format_share
+from dyno.model.looks import looks
 from dyno.model.run import Outcome, RunRecord, Slot
 from dyno.model.study import Cell, Study
 from dyno.model.units import format_duration, format_percent
@@ -106,9 +107,10 @@ class LiveProgress(Listener):
         self._live.stop()
 
     def _render(self) -> RenderableType:
-        rule = self._study.replicates
+        rule, when = self._study.replicates, looks(self._study)
         table = Table(box=None, padding=(0, 2, 0, 0), title=None)
-        table.add_column(f"{self._study.study} ({self._study.scale})", style="bold")
+        pilot = "pilot of " if self._study.pilot else ""
+        table.add_column(f"{pilot}{self._study.study} ({self._study.scale})", style="bold")
         table.add_column("runs", justify="right")
         table.add_column(f"mean {self._response.unit}", justify="right")
         table.add_column("not ok", justify="right")
@@ -123,7 +125,7 @@ class LiveProgress(Listener):
         reached = "not known yet" if self._state.reached is None else format_share(self._state.reached)
         left = "" if self._left is None else f", at most {format_duration(self._left)} left"
         width = Text(
-            f"block {self._state.block + 1} (of {rule.min} to {rule.max}), widest interval {reached}, "
+            f"block {self._state.block + 1} (of {when.first} to {when.last}), widest interval {reached}, "
             f"wanted {format_percent(rule.precision)}, {format_duration(time.monotonic() - self._begun)} gone{left}",
             style="dim",
         )

@@ -59,7 +59,7 @@ def test_a_workload_that_cannot_drive_the_system_is_refused_by_check_plan_and_ru
 def test_plan_shows_cells_blocks_and_runs(dyno: Dyno, study: Write) -> None:
     answer = dyno("plan", study())
     assert answer.returncode == 0
-    assert "3 to 12 of 2 runs each = 6 to 24 runs" in answer.stdout
+    assert "4 to 12 of 2 runs each = 8 to 24 runs" in answer.stdout
     assert "1500" in answer.stdout
 
 

@@ -12,11 +12,8 @@ from dyno.analysis.table import Table
 from dyno.model import responses
 from dyno.model.findings import Comparison, Pace, RankFigures, Verdict
 from dyno.model.looks import looks
-from dyno.model.pairs import Pair, pairs
+from dyno.model.pairs import DECIDING_SHARE, Pair, pairs
 from dyno.model.study import Study
-
-DECIDING_SHARE = 0.5
-"""Of the error that a whole report may make, what the comparisons of the deciding response share among themselves."""
 
 
 @dataclass(frozen=True)
@@ -168,13 +165,18 @@ def _pace(table: Table, response: str, pair: Pair) -> Pace | None:
     return "rate" if "rate" in paces else "waits" if "waits" in paces else None
 
 
+def mixes_loops(response: str, loops: Set[str]) -> bool:
+    """Whether it is a latency, of runs that were not all driven in one kind of loop."""
+    _, _, base = response.rpartition(".")
+    return base.startswith("latency_") and len(loops) > 1
+
+
 def unlike_loops(response: str, a: str, loops_a: Set[str], b: str, loops_b: Set[str]) -> str:
     """Why latencies of a closed and of an open loop are never compared; empty where they are of one kind.
 
     Schroeder et al. 2006: the same store and the same load give latencies that differ by orders of magnitude.
     """
-    _, _, base = response.rpartition(".")
-    if not base.startswith("latency_") or len(loops_a | loops_b) < 2:
+    if not mixes_loops(response, loops_a | loops_b):
         return ""
     names = [" and ".join(sorted(found)) or "unknown" for found in (loops_a, loops_b)]
     return f"{a} was driven with its loop {names[0]} and {b} with its loop {names[1]}"

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from dyno.analysis import effects
 from dyno.analysis.answer import answer
 from dyno.analysis.cells import summarise
 from dyno.analysis.comparisons import compare
 from dyno.analysis.notes import notes
-from dyno.analysis.table import response_order, tabulate
-from dyno.model.findings import CellSummary, Comparison, Failure, Findings
+from dyno.analysis.table import Table, response_order, tabulate
+from dyno.model.findings import CellSummary, Comparison, FactorEffect, Failure, Findings
 from dyno.model.run import RunRecord
 from dyno.model.study import Study
+
+PILOT = "No answer: this is a pilot, a few blocks to plan the study by."
 
 
 def analyse(study: Study, runs: Sequence[RunRecord], *, ended: str | None) -> Findings:
@@ -21,6 +24,7 @@ def analyse(study: Study, runs: Sequence[RunRecord], *, ended: str | None) -> Fi
     """
     table = tabulate(study, runs)
     cells: list[CellSummary] = []
+    of_factors: list[FactorEffect] = []
     order = response_order(study, table)
     compared = compare(study, table, order)
     comparisons = [found for _, found in compared]
@@ -30,15 +34,18 @@ def analyse(study: Study, runs: Sequence[RunRecord], *, ended: str | None) -> Fi
             if found.response == response:
                 of_cell.setdefault(pair.a.index, []).append(found)
                 of_cell.setdefault(pair.b.index, []).append(found)
+        of_factors += effects.effects(study, table, response)
         cells += summarise(study, table, response, of_cell)
     rule = study.replicates
     deciding_cells = [cell for cell in cells if cell.response == rule.of]
     deciding = [found for found in comparisons if found.response == rule.of]
+    deciding_effects = [found for found in of_factors if found.response == rule.of]
     return Findings(
         study=study.study,
+        pilot=study.pilot,
         question=study.question,
         scale=study.scale,
-        answer=answer(deciding_cells, deciding, rule.of, table.paces),
+        answer=_answer(study, deciding_cells, deciding, deciding_effects, table),
         response=rule.of,
         confidence=rule.confidence,
         precision=rule.precision,
@@ -48,9 +55,22 @@ def analyse(study: Study, runs: Sequence[RunRecord], *, ended: str | None) -> Fi
         runs=len(runs),
         cells=tuple(cells),
         comparisons=tuple(comparisons),
+        effects=tuple(of_factors),
         failures=tuple(_failure(run) for run in table.other_runs),
         notes=tuple(notes(study, table, deciding_cells, comparisons, ended)),
     )
+
+
+def _answer(
+    study: Study,
+    cells: Sequence[CellSummary],
+    comparisons: Sequence[Comparison],
+    of_factors: Sequence[FactorEffect],
+    table: Table,
+) -> str:
+    if study.pilot:
+        return PILOT
+    return effects.answer(of_factors) or answer(cells, comparisons, study.replicates.of, table.paces)
 
 
 def _failure(run: RunRecord) -> Failure:

@@ -9,6 +9,7 @@ from typing import Any
 from dyno.analysis.sentences import levels, listed
 from dyno.analysis.table import Table
 from dyno.model.findings import CellSummary, Comparison, format_share
+from dyno.model.fractions import fraction_of
 from dyno.model.pairs import pairs
 from dyno.model.run import RunRecord
 from dyno.model.study import Study
@@ -48,6 +49,7 @@ def notes(
     yield from _loops(study, table)
     yield from _of_drivers(study, table)
     yield from _intervals(study, cells, comparisons)
+    yield from _screening(study, cells)
     if study.order == "fixed" and len(study.cells) > 1:
         yield "The runs went in a fixed order: a drift of the machine can pose as a difference between cells."
     yield _caches(study)
@@ -235,6 +237,22 @@ def _intervals(study: Study, cells: Sequence[CellSummary], comparisons: Sequence
 def _count(expected: float) -> str:
     """An expected number, as fine as it means something."""
     return f"{expected:,.0f}" if expected >= 10 else f"{expected:.2g}" if expected >= 0.01 else f"{expected:.3f}"
+
+
+def _screening(study: Study, cells: Sequence[CellSummary]) -> Iterator[str]:
+    fraction = fraction_of(study)
+    if fraction is None:
+        return
+    if not all(cell.n for cell in cells):
+        yield "No effects of factors are told: they need an ok run in every cell of the design."
+        return
+    yield (
+        "Effects of factors are over all cells together. Their intervals are wide enough to hold the truth all at "
+        "once; interactions of three and more factors are taken to be next to nothing."
+    )
+    confounded = [alias.told() for alias in fraction.aliases() if alias.others]
+    if confounded:
+        yield f"This fraction cannot tell apart, and each figure is of their sum: {listed(confounded)}."
 
 
 def _caches(study: Study) -> str:

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dyno.design.rule import Rule
+from dyno.model.looks import looks
 from dyno.model.run import Outcome, RunRecord, Slot
 from dyno.model.study import Study
 from dyno.model.units import format_duration, format_percent
@@ -179,7 +180,7 @@ def forecast(study: Study, seconds_of_run: Mapping[int, float | None]) -> Foreca
     known = [seconds for seconds in seconds_of_run.values() if seconds is not None]
     rule = study.replicates
     block = sum(known) if len(known) == len(study.cells) else None
-    least = None if block is None else block * rule.min
+    least = None if block is None else block * looks(study).first
     most = None if block is None else block * rule.max
     if rule.budget is not None:
         most = rule.budget if most is None else min(most, rule.budget)

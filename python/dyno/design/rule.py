@@ -37,6 +37,13 @@ class Rule:
             study.order == "randomised",
         )
 
+    @property
+    def widening(self) -> float:
+        """How much wider the intervals that decide are for being looked at again and again."""
+        if self.looks.at == "mean":
+            return stats.widening_of_means(self.looks.first, self.looks.last)
+        return stats.widening_of_ratios(self.looks.comparisons, self.looks.first, self.looks.last)
+
     def reached(self, values: Array, times: Array, tried: NDArray[np.bool_]) -> Array:
         """The widest interval that decides, relative to its centre, (...); infinite where one is missing.
 
@@ -44,21 +51,19 @@ class Rule:
         a run is missing. Cells that are not `tried` any more decide nothing, nor does what they are compared with.
         """
         if self.looks.at == "mean":
-            widening = stats.widening_of_means(self.looks.first, self.looks.last)
             kept = values[..., tried]
             found = stats.cell_means(
-                kept, times[..., tried], self.confidence, randomised=self.randomised, widening=widening
+                kept, times[..., tried], self.confidence, randomised=self.randomised, widening=self.widening
             )
             widths = stats.relative_widths(found)
         else:
             kept_pairs = self._pairs_of(tried)
-            widening = stats.widening_of_ratios(self.looks.comparisons, self.looks.first, self.looks.last)
             with np.errstate(divide="ignore", invalid="ignore"):
                 logs = np.log(values)
             differences = logs[..., kept_pairs[:, 1]] - logs[..., kept_pairs[:, 0]]
             # A value of 0 has no logarithm, and none that is left out would be a ratio of the others.
             impossible: NDArray[np.bool_] = np.any(np.isfinite(values) & ~np.isfinite(logs), axis=-2)
-            half = stats.block_ratios(differences, self.confidence, widening=widening).half
+            half = stats.block_ratios(differences, self.confidence, widening=self.widening).half
             widths = np.where(impossible[..., kept_pairs].any(axis=-1), np.nan, np.expm1(half))
         if widths.shape[-1] == 0:
             return np.full(widths.shape[:-1], np.inf)

@@ -276,6 +276,7 @@ class Execution:
         return RunRecord(
             run=self.run,
             slot=self.slot,
+            pilot=self.study.pilot,
             levels=self.cell.levels,
             outcome=outcome,
             step=None if outcome is Outcome.OK else self._wrong,

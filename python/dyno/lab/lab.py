@@ -100,7 +100,7 @@ class Lab:
             number += 1
             disk_full = self._one(number, slot, design)
             if disk_full:
-                reason = "the disk is too full (see the failed run); free some, and go on with `--resume`"
+                reason = f"the disk is too full (see the failed run); free some, and {self._further()}"
                 self._results.event("stopped", reason=reason)
                 self._listener.ended(reason)
                 return Ending(reason)
@@ -223,8 +223,11 @@ class Lab:
         self._listener.ended(stop.reason)
         return Ending(stop.reason, completed=True)
 
+    def _further(self) -> str:
+        return "begin the pilot anew" if self._study.pilot else "go on with `--resume`"
+
     def _interrupted(self) -> Ending:
-        reason = "interrupted; go on with `--resume`"
+        reason = f"interrupted; {self._further()}"
         self._results.event("interrupted")
         self._listener.ended(reason)
         return Ending(reason, interrupted=True)

@@ -136,6 +136,28 @@ class Comparison(Frozen):
     ] = None
 
 
+class FactorEffect(Frozen):
+    """What a factor of two levels changes, or an interaction of two, over all cells of a screening design."""
+
+    response: str
+    factors: Annotated[tuple[str, ...], Field(description="one, or the two that interact")]
+    aliases: Annotated[
+        tuple[str, ...],
+        Field(description="effects that the design cannot tell from it, which is their sum; - for opposite sign"),
+    ] = ()
+    ratio: Annotated[
+        float, Field(description="high / low; of an interaction: where both are high or both low / where one is")
+    ]
+    ci: Interval | None
+    share: Annotated[float | None, Field(description="of the variation of the log of the response")]
+    n: Annotated[int, Field(description="ok runs, of all cells")]
+    quantile: Annotated[
+        float, Field(description="where its size would be among as many of noise alone; of the half-normal plot")
+    ]
+    verdict: Verdict
+    sentence: str
+
+
 class FolderComparison(Frozen):
     """The same cell in two results folders. The runs were not interleaved, so a ratio is not yet a difference."""
 
@@ -173,6 +195,7 @@ class Findings(Frozen):
 
     format: int = FINDINGS_FORMAT
     study: str
+    pilot: Annotated[bool, Field(description="a few blocks to plan by: no answer to the question")] = False
     question: str
     scale: str
     answer: Annotated[str, Field(description="the question answered in a sentence or two")]
@@ -185,5 +208,6 @@ class Findings(Frozen):
     runs: int
     cells: tuple[CellSummary, ...]
     comparisons: tuple[Comparison, ...]
+    effects: Annotated[tuple[FactorEffect, ...], Field(description="of screening designs alone")] = ()
     failures: tuple[Failure, ...]
     notes: Annotated[tuple[str, ...], Field(description="what a reader must know before believing the figures")] = ()

@@ -7,6 +7,9 @@ from itertools import combinations
 
 from dyno.model.study import Cell, Study
 
+DECIDING_SHARE = 0.5
+"""Of the error that a whole report may make, what the comparisons of the deciding response share among themselves."""
+
 
 @dataclass(frozen=True)
 class Pair:
@@ -32,18 +35,47 @@ class Pair:
         return self.b.levels[self.factor]
 
 
+@dataclass(frozen=True)
+class Gap:
+    """A combination of the other factors' levels at which the compared factor has not all of its levels."""
+
+    within: dict[str, str]
+    there: tuple[str, ...]
+    missing: tuple[str, ...]
+
+
 def pairs(study: Study) -> list[Pair]:
-    """Every two levels of the compared factor, the one declared first as `a`, within each combination of the others."""
-    factor = study.compare
-    if factor is None:
+    """Every two levels of the compared factor, the one declared first as `a`, within each combination of the others.
+
+    Where a design leaves cells out, those pairs of which both are there: nothing is compared across other levels.
+    """
+    if study.compare is None:
         return []
+    return [
+        Pair(study.compare, a, b)
+        for group in _alike_but_for(study, study.compare).values()
+        for a, b in combinations(group, 2)
+    ]
+
+
+def gaps(study: Study) -> list[Gap]:
+    """Where pairs are missing, since the design has not all cells."""
+    if study.compare is None:
+        return []
+    found = []
+    for others, group in _alike_but_for(study, study.compare).items():
+        there = tuple(cell.levels[study.compare] for cell in group)
+        missing = tuple(level.name for level in study.factor(study.compare).levels if level.name not in there)
+        if missing:
+            found.append(Gap(dict(others), there, missing))
+    return found
+
+
+def _alike_but_for(study: Study, factor: str) -> dict[tuple[tuple[str, str], ...], list[Cell]]:
+    """The cells by their levels of all other factors, each group in the order in which its levels are declared."""
     place = {level.name: i for i, level in enumerate(study.factor(factor).levels)}
     groups: dict[tuple[tuple[str, str], ...], list[Cell]] = {}
     for cell in study.cells:
         others = tuple(item for item in cell.levels.items() if item[0] != factor)
         groups.setdefault(others, []).append(cell)
-    return [
-        Pair(factor, a, b)
-        for group in groups.values()
-        for a, b in combinations(sorted(group, key=lambda cell: place[cell.levels[factor]]), 2)
-    ]
+    return {others: sorted(group, key=lambda cell: place[cell.levels[factor]]) for others, group in groups.items()}

@@ -58,6 +58,7 @@ class RunRecord(Frozen):
     format: int = RUN_FORMAT
     run: Annotated[int, Field(ge=1, description="its number and the name of its folder; counts in order of execution")]
     slot: Slot
+    pilot: Annotated[bool, Field(description="of a pilot: in no figure of the study")] = False
     levels: dict[str, str]
     outcome: Outcome
     step: Annotated[Step | None, Field(description="the step that went wrong; None for an ok run")] = None

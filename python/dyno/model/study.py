@@ -128,6 +128,18 @@ class Limits(Frozen):
     ] = 60.0
 
 
+class DesignSpec(Frozen):
+    """Which combinations of levels are cells. `model.fractions` says what a screening design tells apart."""
+
+    kind: Annotated[
+        Literal["factorial", "screening", "cells"],
+        Field(description="factorial: all; screening: of two levels a factor, all or a fraction; cells: those named"),
+    ] = "factorial"
+    generators: Annotated[
+        tuple[str, ...], Field(description="of a fraction, such as E=ABCD; letters in the order of the factors")
+    ] = ()
+
+
 class Cell(Frozen):
     """One combination of levels, with all that follows from it."""
 
@@ -152,7 +164,9 @@ class Study(Frozen):
     question: str
     scale: str
     overrides: Annotated[tuple[str, ...], Field(description="each `--set` that was given, as `key=value`")] = ()
-    factors: tuple[Factor, ...]
+    pilot: Annotated[bool, Field(description="a few blocks to plan by: no answer to the question")] = False
+    design: DesignSpec = DesignSpec()
+    factors: Annotated[tuple[Factor, ...], Field(description="with the levels that some cell has; low before high")]
     compare: Annotated[str | None, Field(description="the factor whose levels are compared; None where there is none")]
     cells: tuple[Cell, ...]
     replicates: Replicates

@@ -19,7 +19,15 @@ from markupsafe import Markup
 
 from dyno import __version__
 from dyno.model import responses
-from dyno.model.findings import CellSummary, Comparison, Findings, format_quantity, format_share
+from dyno.model.findings import (
+    CellSummary,
+    Comparison,
+    FactorEffect,
+    Findings,
+    format_quantity,
+    format_ratio,
+    format_share,
+)
 from dyno.model.run import RunRecord
 from dyno.model.study import Study
 from dyno.model.units import format_percent, format_size
@@ -45,13 +53,14 @@ class Shown:
 
 @dataclass(frozen=True)
 class Part:
-    """One response: its cells and comparisons."""
+    """One response: its cells, comparisons and effects."""
 
     title: str
     note: str
     cells: tuple[CellSummary, ...]
     comparisons: tuple[Comparison, ...]
     others: tuple[Comparison, ...]  # folded away
+    effects: tuple[FactorEffect, ...]
 
 
 def write(results: Source, findings: Findings, out_dir: Path) -> Path:
@@ -77,9 +86,12 @@ def _replace(path: Path, content: bytes) -> None:
 
 def _charts(results: Source, findings: Findings) -> list[Figure]:
     study, palette = results.study, Palette(results.study)
+    # Most combinations of a fraction are not there to be drawn, and no two of the others are alike but for a factor.
+    whole = study.design.kind != "screening" or not study.design.generators
     drawn = (
-        figures.heat_map(study, findings),
-        figures.lines(study, findings, palette),
+        figures.half_normal(findings),
+        figures.heat_map(study, findings) if whole else None,
+        figures.lines(study, findings, palette) if whole else None,
         figures.bars(study, findings, palette),
         figures.forest(study, findings, palette),
     )
@@ -153,6 +165,7 @@ def _environment() -> Environment:
         capital=capital,
         quantity=lambda value: "–" if value is None else format_quantity(value),
         share=lambda value: "–" if value is None else format_share(value),
+        ratio=lambda found: format_ratio(found.ratio, found.ci) if found.ci else "–",
         interval=lambda ci: f"{format_quantity(ci[0])} to {format_quantity(ci[1])}" if ci else "–",
         percent=format_percent,
         label=label,
@@ -190,14 +203,15 @@ def _parts(findings: Findings) -> list[Part]:
         cells.setdefault(cell.response, []).append(cell)
     for found in findings.comparisons:
         comparisons.setdefault(found.response, []).append(found)
-    return [_part(name, of_response, comparisons.get(name, [])) for name, of_response in cells.items()]
+    return [_part(name, of_response, comparisons.get(name, []), findings) for name, of_response in cells.items()]
 
 
-def _part(name: str, cells: Sequence[CellSummary], comparisons: Sequence[Comparison]) -> Part:
+def _part(name: str, cells: Sequence[CellSummary], comparisons: Sequence[Comparison], findings: Findings) -> Part:
     known = responses.lookup(name)
     shown, others = foremost(comparisons)
+    effects = tuple(effect for effect in findings.effects if effect.response == name)
     note = f"{known.unit}, {known.better} is better"
-    return Part(capital(known.title), note, tuple(cells), tuple(shown), tuple(others))
+    return Part(capital(known.title), note, tuple(cells), tuple(shown), tuple(others), effects)
 
 
 def _shown(figure: Figure) -> Shown:

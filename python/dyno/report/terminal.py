@@ -14,6 +14,7 @@ from dyno.model import responses
 from dyno.model.findings import (
     CellSummary,
     Comparison,
+    FactorEffect,
     Failure,
     Findings,
     FolderComparison,
@@ -47,6 +48,8 @@ def show(findings: Findings, console: Console, chosen: Sequence[str] | None = No
             parts += [Text(), *(_sentence(each) for each in read)]
             if others:
                 parts.append(Text(f"and {len(others):,} more between the other levels (--format json)", style="dim"))
+        if of_factors := [each for each in findings.effects if each.response == response]:
+            parts += [Text(), _heading("Effects, high to low"), _effects(of_factors)]
     more = [name for name in dict.fromkeys(cell.response for cell in findings.cells) if name not in shown]
     if more:
         parts += [Text(), Text(f"Also measured: {', '.join(more)}", style="dim")]
@@ -204,6 +207,23 @@ def _not_ok(cell: CellSummary) -> Text:
 
 def _sentence(found: Comparison) -> Text:
     return Text(_plain(found.sentence), style="dim" if found.ci is None else "")
+
+
+def _effects(effects: Sequence[FactorEffect]) -> Table:
+    table = _table()
+    _columns(table, "effect")
+    _columns(table, "high / low", "of the variation", justify="right")
+    _columns(table, "verdict", "cannot be told from")
+    for each in effects:
+        _row(
+            table,
+            " x ".join(each.factors),
+            format_ratio(each.ratio, each.ci) if each.ci else "-",
+            _share(each.share),
+            Text(each.verdict, style="bold" if each.verdict in ("higher", "lower") else "dim"),
+            ", ".join(each.aliases) or "-",
+        )
+    return table
 
 
 def _failures(failures: Sequence[Failure]) -> RenderableType:

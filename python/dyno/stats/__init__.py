@@ -5,61 +5,26 @@
 
 from __future__ import annotations
 
-from dyno.stats.agreement import (
-    Agreement,
-    kendall,
-)
-from dyno.stats.batches import (
-    BatchMeans,
-    batch_means,
-)
-from dyno.stats.changes import (
-    ChangePoint,
-    change_points,
-)
-from dyno.stats.describe import (
-    Description,
-    describe,
-)
-from dyno.stats.drift import (
-    Autocorrelation,
-    Outliers,
-    Trend,
-    autocorrelation,
-    outliers,
-    trend,
-)
-from dyno.stats.effects import (
-    Effect,
-    Effects,
-    Lenth,
-    lenth,
-    two_level_effects,
-)
-from dyno.stats.equivalence import (
-    Equivalence,
-    equivalence_of,
-    paired_equivalence,
-    unpaired_equivalence,
-)
-from dyno.stats.families import (
-    holm,
-)
+from dyno.stats.agreement import Agreement, kendall
+from dyno.stats.batches import BatchMeans, batch_means
+from dyno.stats.changes import ChangePoint, change_points
+from dyno.stats.describe import Description, describe
+from dyno.stats.drift import Autocorrelation, Outliers, Trend, autocorrelation, outliers, trend
+from dyno.stats.effects import Effect, Effects, Lenth, lenth, two_level_effects
+from dyno.stats.equivalence import Equivalence, equivalence_of, paired_equivalence, unpaired_equivalence
+from dyno.stats.families import holm
 from dyno.stats.looking import (
     Means,
     Ratios,
     block_ratios,
     cell_means,
+    moderate,
     relative_widths,
     t_quantiles,
     widening_of_means,
     widening_of_ratios,
 )
-from dyno.stats.means import (
-    mean_interval,
-    mean_is_precise,
-    relative_half_width,
-)
+from dyno.stats.means import mean_interval, mean_is_precise, relative_half_width
 from dyno.stats.power import (
     detectable_effect,
     paired_power,
@@ -67,14 +32,7 @@ from dyno.stats.power import (
     runs_for_mean_precision,
     runs_for_ratio_precision,
 )
-from dyno.stats.ranks import (
-    Normality,
-    RankRatio,
-    far_from_normal,
-    normality,
-    paired_ranks,
-    unpaired_ranks,
-)
+from dyno.stats.ranks import Normality, RankRatio, far_from_normal, normality, paired_ranks, unpaired_ranks
 from dyno.stats.ratios import (
     LogShift,
     Ratio,
@@ -87,29 +45,11 @@ from dyno.stats.ratios import (
     unpaired_ratio,
     unpaired_shift,
 )
-from dyno.stats.shape import (
-    Crossing,
-    Saturation,
-    Speedup,
-    crossings,
-    saturation,
-    speedup,
-)
-from dyno.stats.steady import (
-    Phases,
-    Segment,
-    phases,
-)
-from dyno.stats.usl import (
-    Usl,
-    fit_usl,
-    usl_throughput,
-)
-from dyno.stats.variation import (
-    Variation,
-    VariationRow,
-    variation,
-)
+from dyno.stats.shape import Crossing, Saturation, Speedup, crossings, saturation, speedup
+from dyno.stats.spread import half_normal_quantiles, largest_sd, sd_interval
+from dyno.stats.steady import Phases, Segment, phases
+from dyno.stats.usl import Usl, fit_usl, usl_throughput
+from dyno.stats.variation import Variation, VariationRow, variation
 
 __all__ = [
     "Agreement",
@@ -150,11 +90,14 @@ __all__ = [
     "far_from_normal",
     "fieller_ratio",
     "fit_usl",
+    "half_normal_quantiles",
     "holm",
     "kendall",
+    "largest_sd",
     "lenth",
     "mean_interval",
     "mean_is_precise",
+    "moderate",
     "next_shift",
     "normality",
     "outliers",
@@ -171,6 +114,7 @@ __all__ = [
     "runs_for_mean_precision",
     "runs_for_ratio_precision",
     "saturation",
+    "sd_interval",
     "speedup",
     "t_quantiles",
     "trend",

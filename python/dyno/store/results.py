@@ -24,6 +24,9 @@ from dyno.model.study import PLAN_FORMAT, Study
 from dyno.store import staging
 from dyno.store.staging import Staged
 
+PILOTS = "pilots"
+"""Where a study's pilots are: no results folder of the study itself, so never taken for the latest of them."""
+
 _INTERVALS = "intervals.parquet"
 _SAMPLES = "samples.parquet"
 
@@ -78,6 +81,8 @@ class Results:
                 raise StoreError(
                     f"{self._run_folder(record.run)}: is of cell {record.slot.cell}, which the plan has not"
                 )
+            if record.pilot != self.study.pilot:
+                raise StoreError(f"{self._run_folder(record.run)}: a pilot's runs and a study's are not of one folder")
             if record.outcome is Outcome.OK and filled.setdefault(slot, record.run) != record.run:
                 raise StoreError(
                     f"{self._run_folder(record.run)}: fills the same place in the design as run {filled[slot]}"
@@ -261,13 +266,15 @@ class Results:
 
 
 def new_results(root: Path, study: Study, study_yaml: bytes, environment: dict[str, Any], scratch: Path) -> Results:
-    """Make a results folder under `root`/<study>/, named by the present time. Raises StoreError.
+    """Make a results folder under `root`/<study>/, named by the present time; a pilot's one folder deeper.
+
+    Raises StoreError.
 
     It is made in `scratch`, an empty folder on the same file system that goes when dyno ends, and then renamed: a
     crash leaves nothing half-made behind.
     """
     stamp = datetime.now(UTC).strftime("%Y-%m-%dT%H-%M-%SZ")
-    parent = root / study.study
+    parent = root / study.study / (PILOTS if study.pilot else "")
     try:
         parent.mkdir(parents=True, exist_ok=True)
         (scratch / "runs").mkdir()
@@ -309,6 +316,7 @@ def _what_it_is(folder: Path) -> str:
     if not folder.exists():
         return "no such folder"
     within = sorted(path.parent for pattern in ("*/plan.json", "*/*/plan.json") for path in folder.glob(pattern))
+    within = [path for path in within if path.parent.name != PILOTS or path.parent == folder]
     newest = f"; did you mean {within[-1]}?" if within else ""
     return f"not a results folder (it has no plan.json){newest}"
 

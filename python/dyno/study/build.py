@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
-import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -13,7 +11,9 @@ from pydantic import BaseModel
 
 from dyno.model import responses
 from dyno.model.base import Scalar
+from dyno.model.pairs import pairs
 from dyno.model.study import Cell, Factor, HostSpec, Kinds, KindSpec, Level, Mismatch, Study
+from dyno.study.designs import Combination, NamedFactor, read_design
 from dyno.study.document import (
     DEFAULT_SCALE,
     FACTOR_NAME,
@@ -45,7 +45,6 @@ from dyno.study.tree import (
 )
 from dyno.study.validate import validate
 
-MAX_CELLS = 10_000
 _MAX_LEVEL_NAME = 100
 
 
@@ -86,8 +85,9 @@ def build(root: Branch, kinds: Kinds, *, scale: str, source_sha256: str) -> Stud
     """The study of a tree to which scale and `--set` have been applied. Raises StudyError for its first problem."""
     problems: list[Problem] = []
     factors = _factors(root, problems)
-    if factors is not None and _references_hold(root, factors, problems):
-        cells = _cells(root, factors, kinds, problems)
+    chosen = None if factors is None else read_design(root, [_named(factor) for factor in factors], problems)
+    if factors is not None and _references_hold(root, factors, problems) and chosen is not None:
+        cells = _cells(root, factors, chosen.cells, kinds, problems)
     document = validate(Document, root, (), root, problems)
     scale_names(root, problems)
     observe = _observe(root, kinds, problems)
@@ -97,13 +97,15 @@ def build(root: Branch, kinds: Kinds, *, scale: str, source_sha256: str) -> Stud
     raise_first(problems)
     assert document is not None  # otherwise there were problems
     assert factors is not None
+    assert chosen is not None
     # Last, since a factor may be unused only because the key with its `${...}` was itself wrong.
     raise_first(_unused(root, factors))
     study = Study(
         study=document.study,
         question=document.question,
         scale=scale,
-        factors=tuple(_model(factor) for factor in factors),
+        design=chosen.spec,
+        factors=tuple(_measured(factor, levels) for factor, levels in zip(factors, chosen.levels, strict=True)),
         compare=compare.name if compare else None,
         cells=tuple(cells),
         replicates=document.replicates,
@@ -115,6 +117,7 @@ def build(root: Branch, kinds: Kinds, *, scale: str, source_sha256: str) -> Stud
         seed=document.seed,
         source_sha256=source_sha256,
     )
+    raise_first(_nothing_to_compare(root, study))
     raise_first(_mismatches(root, factors, kinds.mismatches(study)))
     return study
 
@@ -134,8 +137,12 @@ def _levels_of(cell: Cell, factors: Sequence[_Factor]) -> dict[str, _Level]:
     return {name: named[name, level] for name, level in cell.levels.items()}
 
 
-def _model(factor: _Factor) -> Factor:
-    return Factor(name=factor.name, levels=tuple(level.model for level in factor.levels))
+def _named(factor: _Factor) -> NamedFactor:
+    return NamedFactor(factor.name, factor.place, tuple(level.model.name for level in factor.levels))
+
+
+def _measured(factor: _Factor, levels: Sequence[int]) -> Factor:
+    return Factor(name=factor.name, levels=tuple(factor.levels[level].model for level in levels))
 
 
 # Scales
@@ -224,10 +231,6 @@ def _factors(root: Branch, problems: list[Problem]) -> list[_Factor] | None:
         except StudyError as error:
             problems.append(error.problem)
     _set_by_one_factor_only(factors, problems)
-    count = math.prod(len(factor.levels) for factor in factors)
-    if count > MAX_CELLS:
-        text = f"the levels make {count:,} cells, and {MAX_CELLS:,} are the most; vary less, or split the study"
-        problems.append(Problem(root.entries["factors"].key_place, "factors", text))
     return factors if len(problems) == before else None
 
 
@@ -374,13 +377,19 @@ def _hidden_references(root: Branch, factor: _Factor, setting: _Setting) -> Iter
 # Cells
 
 
-def _cells(root: Branch, factors: Sequence[_Factor], kinds: Kinds, problems: list[Problem]) -> list[Cell]:
+def _cells(
+    root: Branch,
+    factors: Sequence[_Factor],
+    combinations: Sequence[Combination],
+    kinds: Kinds,
+    problems: list[Problem],
+) -> list[Cell]:
     host = _Section("host", root, factors)
     system = _Section("system", root, factors)
     workload = _Section("workload", root, factors)
     cells = []
-    for index, combination in enumerate(itertools.product(*(factor.levels for factor in factors))):
-        levels = {factor.name: level for factor, level in zip(factors, combination, strict=True)}
+    for index, combination in enumerate(combinations):
+        levels = {factor.name: factor.levels[level] for factor, level in zip(factors, combination, strict=True)}
         parts = (
             host.at(levels, _host, kinds, problems),
             system.at(levels, _system, kinds, problems),
@@ -602,3 +611,11 @@ def _check_compared(
         _, node, _ = deepest(root, ("replicates", "precision_of"))
         text = "ratio needs a compared factor of at least two levels; name one with compare, or write mean"
         problems.append(Problem(node.place, "replicates.precision_of", text))
+
+
+def _nothing_to_compare(root: Branch, study: Study) -> Iterator[Problem]:
+    """A ratio is asked for, and the design has no two cells to make one of."""
+    if study.replicates.precision_of == "ratio" and not pairs(study):
+        _, node, _ = deepest(root, ("replicates", "precision_of"))
+        text = f"ratio needs two cells that differ in {study.compare} alone, and this design has none; write mean"
+        yield Problem(node.place, "replicates.precision_of", text)

@@ -11,10 +11,11 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field
 
-from dyno.model.base import Frozen
+from dyno.model.base import Frozen, Scalar
 from dyno.model.study import Limits, Replicates
 
 SLUG = r"^[a-z0-9][a-z0-9-]{0,63}$"
+FRACTION = r"^1/(2|4|8|16|32|64|128|256|512|1024|2048|4096|8192)$"
 FACTOR_NAME = r"^[A-Za-z_][A-Za-z0-9_-]{0,63}$"
 SCALE_NAME = SLUG
 DEFAULT_SEED = 1
@@ -50,6 +51,9 @@ class Document(Frozen):
     factors: Annotated[
         Any, Field(description="what is varied: name to a list of levels, or name to named groups of settings")
     ] = None
+    design: Annotated[Any, Field(description="which combinations of levels are measured: all of them if left out")] = (
+        None
+    )
     compare: Annotated[
         str | None,
         Field(description="the factor whose levels are compared; null for none; the first factor if left out"),
@@ -78,6 +82,53 @@ class Document(Frozen):
     scales: Annotated[
         Any, Field(description="other sizes of the study: name to {dotted study key: value}, chosen with --scale")
     ] = None
+
+
+def _fraction(text: str) -> str:
+    if re.fullmatch(FRACTION, text) is None:
+        raise ValueError("should be 1/2, 1/4, 1/8 ...; leave it out for all combinations")
+    return text
+
+
+class LowHigh(Frozen):
+    """The two levels that stand for a factor."""
+
+    low: Scalar
+    high: Scalar
+
+
+class DesignSection(Frozen):
+    """`design`."""
+
+    kind: Annotated[
+        Literal["factorial", "screening", "cells"],
+        Field(
+            description="factorial: all combinations; screening: of two levels a factor, all or a fraction of them; "
+            "cells: those that are named"
+        ),
+    ] = "factorial"
+    runs: Annotated[
+        int | None, Field(ge=4, description="of screening: runs in a block, that is cells; a power of two")
+    ] = None
+    fraction: Annotated[
+        str | None,
+        AfterValidator(_fraction),
+        Field(
+            description="of screening: the same as a share of all combinations: 1/2, 1/4, 1/8 ...",
+            json_schema_extra={"pattern": FRACTION},
+        ),
+    ] = None
+    generators: Annotated[
+        tuple[str, ...],
+        Field(description="of screening: how the fraction is chosen, such as [E=ABCD]; known for up to 11 factors"),
+    ] = ()
+    levels: Annotated[
+        dict[str, LowHigh],
+        Field(description="of screening: factor to {low: level, high: level}, for one of more than two levels"),
+    ] = {}
+    cells: Annotated[
+        tuple[dict[str, Scalar], ...], Field(description="of cells: each cell as {factor: level}, with every factor")
+    ] = ()
 
 
 class SystemSection(Frozen):

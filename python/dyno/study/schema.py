@@ -9,7 +9,7 @@ from pydantic import BaseModel
 
 from dyno.model.study import HostSpec, Kinds
 from dyno.model.units import format_duration, format_size, parse_duration, parse_share, parse_size
-from dyno.study.document import FACTOR_NAME, SCALE_NAME, Document, SystemSection, WorkloadSection
+from dyno.study.document import FACTOR_NAME, SCALE_NAME, DesignSection, Document, SystemSection, WorkloadSection
 
 Schema = dict[str, Any]
 Quantity = Literal["size", "duration", "share"]
@@ -33,6 +33,7 @@ def json_schema(kinds: Kinds) -> Schema:
     properties = top["properties"]
     shapes = {
         "factors": _factors(),
+        "design": model_schema(DesignSection, "design", definitions),
         "host": _varied(model_schema(HostSpec, "host", definitions), definitions),
         "system": _system(kinds.systems, definitions),
         "workload": _workload(kinds.workloads, definitions),

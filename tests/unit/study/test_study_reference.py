@@ -22,7 +22,7 @@ import dyno.study
 from dyno.lab import Rooms
 from dyno.model import responses
 from dyno.model.study import HostSpec, Kinds, Limits, Replicates
-from dyno.study.document import Document, SystemSection
+from dyno.study.document import DesignSection, Document, SystemSection
 from dyno.study.loader import parse_file
 from dyno.study.reference import table
 from dyno.study.tree import plain
@@ -64,6 +64,7 @@ def generated(part: str, kinds: Kinds) -> str:
             tables = [f"### {room} `{name}`\n\n{table(kind)}" for room, name, kind in own if is_ours(kind)]
             return "\n\n".join(tables)
     sections: dict[str, type[BaseModel]] = {
+        "design": DesignSection,
         "host": HostSpec,
         "system": SystemSection,
         "replicates": Replicates,
@@ -82,7 +83,7 @@ def test_the_generated_parts_of_the_page_are_up_to_date(kinds: Kinds) -> None:
     if REGENERATE:
         PAGE.write_text(fresh)
     assert PAGE.read_text() == fresh, "write it anew with DYNO_REGENERATE=1"
-    assert len(_PART.findall(page)) == 8
+    assert len(_PART.findall(page)) == 9
 
 
 def test_each_key_of_the_study_is_on_the_page() -> None:
@@ -174,6 +175,10 @@ def test_defaults_in_the_schema_are_written_as_in_a_study(kinds: Kinds) -> None:
         GROUPS,
         changed({15: "observe: [machine, {perf-stat: {events: [x]}}, {machine: }]"}),
         changed({15: "compare: null"}),
+        changed(
+            {15: "design: {kind: screening, fraction: 1/2, generators: [B=A], levels: {threads: {low: 1, high: 4}}}"}
+        ),
+        changed({15: "design: {kind: cells, cells: [{threads: 1, journal: wal}]}"}),
         changed({12: "  kind: ${journal}"}),
         changed({10: "    exclusive: ${threads}\n    log: {size: '${threads}'}"}),
         changed({10: "    busy_timeout: 0"}),
@@ -183,6 +188,20 @@ def test_defaults_in_the_schema_are_written_as_in_a_study(kinds: Kinds) -> None:
 )
 def test_the_schema_takes_what_may_be_right(text: str, tmp_path: Path) -> None:
     assert is_valid(text, tmp_path)
+
+
+@pytest.mark.parametrize(
+    "design",
+    [
+        "{kind: fractional}",
+        "{generator: [E=ABCD]}",
+        "{fraction: 1/3}",
+        "{cells: [wal]}",
+        "{levels: {threads: {low: 1}}}",
+    ],
+)
+def test_the_schema_refuses_a_design_that_is_none(design: str, tmp_path: Path) -> None:
+    assert not is_valid(changed({15: f"design: {design}"}), tmp_path)
 
 
 SEEN_BY_EDITORS = [

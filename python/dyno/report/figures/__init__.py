@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from dyno.report.figures.bars import bars
 from dyno.report.figures.forest import forest
+from dyno.report.figures.half_normal import half_normal
 from dyno.report.figures.heat import heat_map
 from dyno.report.figures.lines import lines
 from dyno.report.figures.style import Figure, Palette
 from dyno.report.figures.timeline import timeline
 
-__all__ = ["Figure", "Palette", "bars", "forest", "heat_map", "lines", "timeline"]
+__all__ = ["Figure", "Palette", "bars", "forest", "half_normal", "heat_map", "lines", "timeline"]

@@ -43,7 +43,7 @@ def heat_map(study: Study, findings: Findings) -> Figure | None:
         return None
     across = _across(factors, study.compare)
     down = [factor for factor in factors if factor is not across]
-    row_names = [pick(levels, down) for levels in combinations(down)][:MOST_ROWS]
+    row_names = [pick(levels, down) for levels in combinations(study, down)][:MOST_ROWS]
     known = responses.lookup(findings.response)
     rows = [_row(cell, across, down, cells) for cell in cells if pick(cell.levels, down) in row_names]
     labels, label_rows, tallest = beside(row_names, "down")

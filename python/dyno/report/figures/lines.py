@@ -38,7 +38,7 @@ def lines(study: Study, findings: Findings, palette: Palette) -> Figure | None:
         return None
     series = _series(factors, over, study.compare)
     rest = [factor for factor in factors if factor is not over and factor is not series]
-    facets = [pick(levels, rest) for levels in combinations(rest)][:MOST_FACETS]
+    facets = [pick(levels, rest) for levels in combinations(study, rest)][:MOST_FACETS]
     known = responses.lookup(findings.response)
     rows: list[Row] = [
         {

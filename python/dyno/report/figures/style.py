@@ -8,7 +8,6 @@ import re
 import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import product
 from textwrap import wrap
 from typing import Any, Literal
 
@@ -71,10 +70,12 @@ def varied(study: Study) -> list[Factor]:
     return [factor for factor in study.factors if len(factor.levels) > 1]
 
 
-def combinations(factors: Sequence[Factor]) -> list[dict[str, str]]:
-    """Every combination of the factors' levels, in their declared order; one empty one for no factor."""
-    names = [[level.name for level in factor.levels] for factor in factors]
-    return [dict(zip((factor.name for factor in factors), chosen, strict=True)) for chosen in product(*names)]
+def combinations(study: Study, factors: Sequence[Factor]) -> list[dict[str, str]]:
+    """Every combination of these factors' levels that a cell has, in their declared order; an empty one for none."""
+    places = [{level.name: place for place, level in enumerate(factor.levels)} for factor in factors]
+    names = {tuple(cell.levels[factor.name] for factor in factors) for cell in study.cells}
+    ordered = sorted(names, key=lambda chosen: [of[name] for of, name in zip(places, chosen, strict=True)])
+    return [dict(zip((factor.name for factor in factors), chosen, strict=True)) for chosen in ordered]
 
 
 def label(levels: Mapping[str, str]) -> str:

@@ -1,0 +1,317 @@
+"""A study's plan on a terminal, and what a pilot says of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from dyno.design import POWER, Forecast, OfPair, Prospect, Rule, Runs, Spread, block_order
+from dyno.model.findings import format_share
+from dyno.model.fractions import LETTERS, Fraction, fraction_of
+from dyno.model.looks import looks
+from dyno.model.pairs import Gap, gaps, pairs
+from dyno.model.study import Study
+from dyno.model.units import counted, format_duration, format_percent
+
+ORDER_IS_FIXED = (
+    "order: fixed: a drift of the machine can pose as a difference between cells; leave order out, and each block has "
+    "an order of its own"
+)
+_MOST_WORDS = 3  # halvings up to which the defining relation is short enough to read
+_MOST_GAPS = 8
+_WIDTH_OF_FILES = 1000
+
+_RESOLUTIONS = {
+    3: "main effects are confounded with interactions of two factors: it finds the few factors that matter",
+    4: "no main effect is confounded with another or with an interaction of two factors; such interactions are with "
+    "each other",
+}
+_CLEAR = "no main effect and no interaction of two factors is confounded with another"
+
+
+def show_plan(study: Study, time: Forecast, blocks: int, console: Console) -> None:
+    """The design, its cells, what is confounded, the order of the first `blocks`, when it stops, how long it takes."""
+    console = _as_wide_as_needed(console)
+    _print(console, Text(study.question, style="bold"))
+    for line in _design(study):
+        _print(console, line)
+    for table in (_factors(study), _cells(study)):
+        console.print(table)
+    fraction = fraction_of(study)
+    if fraction and fraction.generators:
+        console.print(_aliases(fraction))
+    for line in (*_compared(study), *_order(study, blocks), *_rule(study), *_time(time)):
+        _print(console, line)
+
+
+def _as_wide_as_needed(console: Console) -> Console:
+    """Where there is no terminal, a line of a table is a line of the file."""
+    return console if console.is_terminal else Console(file=console.file, width=_WIDTH_OF_FILES, highlight=False)
+
+
+def _print(console: Console, line: str | Text) -> None:
+    console.print(line, soft_wrap=True, markup=False)
+
+
+def _table(*names: str) -> Table:
+    table = Table(box=None, padding=(0, 2, 0, 0))
+    for name in names:
+        table.add_column(Text(name), overflow="fold")
+    return table
+
+
+def _row(table: Table, *fields: str) -> None:
+    table.add_row(*(Text(field) for field in fields))
+
+
+# The design
+
+
+def _design(study: Study) -> Iterator[str]:
+    cells, fraction = len(study.cells), fraction_of(study)
+    combinations = 1
+    for factor in study.factors:
+        combinations *= len(factor.levels)
+    if study.design.kind == "cells":
+        yield f"design: cells, {cells} named of {combinations} combinations"
+    elif fraction is None:
+        yield f"design: factorial, all {cells} combinations of {len(study.factors)} factors"
+    elif not fraction.generators:
+        yield f"design: screening, 2^{len(study.factors)}: all {cells} combinations of two levels a factor"
+    else:
+        halvings, resolution = len(fraction.generators), fraction.resolution or 0
+        numeral = {3: "III", 4: "IV", 5: "V", 6: "VI", 7: "VII", 8: "VIII"}.get(resolution, str(resolution))
+        size = f"2^({len(study.factors)}-{halvings}): {cells} of {combinations} combinations of two levels a factor"
+        yield f"design: screening, {size}"
+        relation = ""
+        if halvings <= _MOST_WORDS:
+            relation = f"; defining relation: I = {' = '.join(fraction.defining_relation())}"
+        yield f"generators: {', '.join(fraction.generators)}{relation}"
+        yield f"resolution {numeral}: {_RESOLUTIONS.get(resolution, _CLEAR)}"
+
+
+def _factors(study: Study) -> Table:
+    if study.design.kind == "screening":
+        table = _table("factor", "", "low", "high")
+        for letter, factor in zip(LETTERS, study.factors, strict=False):
+            _row(table, letter, factor.name, *(level.name for level in factor.levels))
+        return table
+    table = _table("factor", "levels")
+    for factor in study.factors:
+        _row(table, factor.name, ", ".join(level.name for level in factor.levels))
+    return table
+
+
+def _cells(study: Study) -> Table:
+    table = _table("cell", *(factor.name for factor in study.factors), "system", "workload")
+    for cell in study.cells:
+        _row(table, str(cell.index), *cell.levels.values(), cell.system.kind, cell.workload.kind)
+    return table
+
+
+def _aliases(fraction: Fraction) -> Table:
+    """What is added up in each figure that the design gives."""
+    table = _table("effect", "cannot be told from")
+    for alias in fraction.aliases():
+        effect, *others = alias.told().split(" = ")
+        _row(table, effect, ", ".join(others) or "-")
+    return table
+
+
+def _compared(study: Study) -> Iterator[str]:
+    compared = pairs(study)
+    if study.compare is None:
+        yield "compared: nothing"
+        return
+    if compared:
+        yield f"compared: the levels of {study.compare}, all else equal: {counted(len(compared), 'comparison')}"
+    else:
+        yield f"compared: nothing, since no two cells differ in {study.compare} alone"
+    missing = gaps(study)
+    if study.design.kind == "screening" and missing:
+        yield "effects of factors come from all cells together"
+        return
+    for gap in missing[:_MOST_GAPS]:
+        yield f"not compared: {_gap(study.compare, gap)}"
+    if len(missing) > _MOST_GAPS:
+        yield f"not compared: levels of {study.compare} at {len(missing) - _MOST_GAPS} more combinations"
+
+
+def _gap(factor: str, gap: Gap) -> str:
+    within = " ".join(f"{name}={level}" for name, level in gap.within.items()) or "here"
+    return f"{factor} {', '.join(gap.missing)} with {', '.join(gap.there)} at {within}: no such cell"
+
+
+# Blocks, and when they end
+
+
+def _order(study: Study, blocks: int) -> Iterator[str]:
+    runs, when = len(study.cells), looks(study)
+    yield f"blocks: {when.first} to {when.last} of {runs} runs each = {when.first * runs} to {when.last * runs} runs"
+    for block in range(min(blocks, when.last)):
+        how = f" ({study.order}, seed {study.seed})" if block == 0 else ""
+        yield f"order of block {block + 1}{how}: {', '.join(map(str, block_order(study, block)))}"
+    if blocks < when.last:
+        yield "`--blocks N` shows the order of more blocks"
+
+
+def _rule(study: Study) -> Iterator[str]:
+    asked, rule = study.replicates, Rule.of(study)
+    wanted = "the ratio of each comparison" if rule.looks.at == "ratio" else "each cell's mean"
+    ends = [f"after {asked.max} blocks"]
+    if asked.budget is not None:
+        ends.append(f"before a block that would pass {format_duration(asked.budget)}")
+    yield (
+        f"until {wanted} of {asked.of} is within {format_percent(asked.precision)} at "
+        f"{format_percent(asked.confidence)} confidence, else {' or '.join(ends)}"
+    )
+    number = rule.looks.comparisons
+    many = f", {counted(number, 'comparison')} together" if rule.looks.at == "ratio" else ""
+    if rule.looks.first >= rule.looks.last:
+        yield f"looked at once, after block {rule.looks.last}{many}: intervals need not be widened"
+    else:
+        yield (
+            f"looked at after block {rule.looks.first} and after each later one{many}: intervals that decide are made "
+            f"{rule.widening:.3g} times as wide, to be honest in spite of it"
+        )
+
+
+def _time(time: Forecast) -> Iterator[str]:
+    least = "not known before the first block" if time.least is None else f"from {format_duration(time.least)}"
+    most = "" if time.most is None else f", at most {format_duration(time.most)}"
+    yield f"estimated time: {least}{most}"
+
+
+# What a pilot says
+
+
+def show_prospect(study: Study, prospect: Prospect, effect: float | None, console: Console) -> None:
+    """How much runs vary, and what follows for the study."""
+    console = _as_wide_as_needed(console)
+    asked = study.replicates
+    wanted = f"{format_percent(asked.precision)} at {format_percent(asked.confidence)} confidence"
+    cells = _table("cell", "n", f"variation of {asked.of}", f"runs until its mean is within {wanted}")
+    for each in prospect.cells:
+        _row(cells, each.cell.name, str(each.n), _spread(each.cov), _runs(each.runs))
+    console.print(cells)
+    if prospect.pairs:
+        ends = "?" if prospect.ends is None else str(prospect.ends.expected)
+        names = [
+            "comparison", "n", "variation of the ratio", f"runs until it is within {wanted}",
+            f"least effect found with {POWER:.0%} power in {ends} blocks",
+        ]  # fmt: skip
+        if effect is not None:
+            names.append(f"runs until an effect of {format_share(effect)} is")
+        table = _table(*names)
+        for pair in prospect.pairs:
+            fields = [_pair(pair), str(pair.n), _spread(pair.sd), _runs(pair.runs), _effect(pair.detectable)]
+            _row(table, *fields, *([_runs(pair.for_effect)] if effect is not None else []))
+        console.print(table)
+    for line in _outlook(study, prospect, effect):
+        _print(console, line)
+
+
+def _pair(of: OfPair) -> str:
+    within = " ".join(f"{name}={level}" for name, level in of.pair.within.items())
+    return f"{of.pair.level_b} / {of.pair.level_a}" + (f" at {within}" if within else "")
+
+
+def _spread(spread: Spread | None) -> str:
+    if spread is None:
+        return "not known"
+    return f"{format_share(spread.value)} [{format_share(spread.low)}, {format_share(spread.high)}]"
+
+
+def _runs(runs: Runs | None) -> str:
+    if runs is None:
+        return "not known"
+    return f"{_number(runs.expected)} [{_number(runs.low)}, {_number(runs.high)}]"
+
+
+def _number(count: int | None) -> str:
+    return "over a million" if count is None else f"{count:,}"
+
+
+def _effect(effect: float | None) -> str:
+    return "not known" if effect is None else format_share(effect)
+
+
+def _outlook(study: Study, prospect: Prospect, effect: float | None) -> Iterator[str]:
+    if prospect.blocks is None or prospect.ends is None:
+        yield "runs expected: not known; of some cells the pilot has fewer than two ok runs"
+        return
+    blocks, cells = prospect.blocks, len(study.cells)
+    what = "every ratio" if Rule.of(study).looks.at == "ratio" else "every mean"
+    yield f"blocks until {what} is precise: {_runs(blocks)}, of {counted(cells, 'run')} each"
+    why = {
+        "precision": "with the precision asked for",
+        "max": f"by max ({study.replicates.max} blocks), without the precision asked for",
+        "budget": "by its budget, without the precision asked for",
+    }[prospect.ends_by]
+    yield f"the study is expected to end after block {prospect.ends.expected}, {why}"
+    if prospect.seconds_of_block is not None:
+        yield f"expected time: {_expected_time(prospect.ends, prospect.seconds_of_block)}"
+    if prospect.factors is not None:
+        found = f"found with {POWER:.0%} power"
+        yield f"least effect of a factor {found} by then: {_effect(prospect.factors.detectable)} (high to low)"
+        if prospect.factors.for_effect is not None and effect is not None:
+            yield f"blocks until one of {format_share(effect)} is: {_runs(prospect.factors.for_effect)}"
+    if prospect.pairs or prospect.factors is not None:
+        several = len(prospect.pairs) or round((1 - study.replicates.confidence) / prospect.alpha)
+        number = counted(several, "comparison" if prospect.pairs else "effect")
+        besides = " and what else the report compares" if prospect.pairs else ""
+        yield f"found means: its p is below {prospect.alpha:.3g}, which provides for {number}{besides}"
+    yield "a drift that outlasts a block is not foreseen: a pilot is too short to show it"
+
+
+def _expected_time(ends: Runs, seconds: float) -> str:
+    """At what the pilot's blocks took."""
+    expected, low, high = (format_duration(seconds * (blocks or 0)) for blocks in (ends.expected, ends.low, ends.high))
+    return f"{expected} [{low}, {high}], at {format_duration(seconds)} a block"
+
+
+def prospect_as_json(study: Study, prospect: Prospect, folder: str) -> dict[str, Any]:
+    """The same for other programs: cells by their number, shares and seconds as numbers."""
+    return {
+        "folder": folder,
+        "cells": [
+            {"cell": each.cell.index, "levels": each.cell.levels, "n": each.n}
+            | {"cov": _values(each.cov), "runs": _values(each.runs)}
+            for each in prospect.cells
+        ],
+        "comparisons": [
+            {"factor": each.pair.factor, "a": each.pair.level_a, "b": each.pair.level_b, "within": each.pair.within}
+            | {"n": each.n, "sd": _values(each.sd), "runs": _values(each.runs)}
+            | {"detectable": each.detectable, "runs_for_effect": _values(each.for_effect)}
+            for each in prospect.pairs
+        ],
+        "alpha": prospect.alpha,
+        "power": POWER,
+        "blocks": _values(prospect.blocks),
+        "ends": _values(prospect.ends),
+        "ends_by": prospect.ends_by,
+        "seconds_of_block": prospect.seconds_of_block,
+        "factors": prospect.factors
+        and {
+            "detectable": prospect.factors.detectable,
+            "runs_for_effect": _values(prospect.factors.for_effect),
+        },
+        "plan": study.model_dump(mode="json"),
+    }
+
+
+def _values(of: Spread | Runs | None) -> dict[str, Any] | None:
+    if of is None:
+        return None
+    if isinstance(of, Spread):
+        return {"value": of.value, "low": of.low, "high": of.high, "degrees": of.degrees}
+    return {"expected": of.expected, "low": of.low, "high": of.high}
+
+
+def cells_without_spread(prospect: Prospect) -> Sequence[str]:
+    """The cells of which the pilot has too few ok runs to say anything."""
+    return [each.cell.name for each in prospect.cells if each.cov is None]
