@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from dyno.stats.agreement import Agreement, kendall
 from dyno.stats.describe import Description, describe
 from dyno.stats.looking import (
     Means,
@@ -20,6 +21,7 @@ from dyno.stats.means import mean_interval, mean_is_precise, relative_half_width
 from dyno.stats.ratios import Ratio, paired_ratio, ratio_is_precise, unpaired_ratio
 
 __all__ = [
+    "Agreement",
     "Description",
     "Means",
     "Ratio",
@@ -27,6 +29,7 @@ __all__ = [
     "block_ratios",
     "cell_means",
     "describe",
+    "kendall",
     "mean_interval",
     "mean_is_precise",
     "paired_ratio",
