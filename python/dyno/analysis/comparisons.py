@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 from dyno import stats
 from dyno.analysis import sentences
@@ -12,7 +13,7 @@ from dyno.model import responses
 from dyno.model.findings import Comparison, Verdict
 from dyno.model.looks import looks
 from dyno.model.pairs import Pair, pairs
-from dyno.model.study import Study
+from dyno.model.study import Cell, Study
 
 
 def compare(study: Study, table: Table, response: str) -> Iterator[tuple[Pair, Comparison]]:
@@ -26,28 +27,49 @@ def compare(study: Study, table: Table, response: str) -> Iterator[tuple[Pair, C
             yield pair, _compare(study, table, response, pair)
 
 
-def _compare(study: Study, table: Table, response: str, pair: Pair) -> Comparison:
-    confidence, precision = study.replicates.confidence, study.replicates.precision
+@dataclass(frozen=True)
+class Measured:
+    """A ratio of two cells, or why there is none. `n` counts pairs, or the runs of the smaller side."""
+
+    ratio: stats.Ratio | None
+    n: int
+    paired: bool
+    why_not: str
+
+
+def between(
+    study: Study, table: Table, response: str, a: Cell, b: Cell, confidence: float, names: tuple[str, str]
+) -> Measured:
+    """The ratio b / a of two cells, within blocks where both have runs in two of them. `names` are those of a and b."""
     when = looks(study)
-    values_a, values_b = table.of(response, pair.a.index), table.of(response, pair.b.index)
-    blocks_a, blocks_b = table.in_blocks(response, pair.a.index), table.in_blocks(response, pair.b.index)
+    values_a, values_b = table.of(response, a.index), table.of(response, b.index)
+    blocks_a, blocks_b = table.in_blocks(response, a.index), table.in_blocks(response, b.index)
     common = sorted(blocks_a.keys() & blocks_b.keys())
     paired = len(common) >= 2
     if paired:
         values_a, values_b = [blocks_a[block] for block in common], [blocks_b[block] for block in common]
     n = min(len(values_a), len(values_b))
-    why_not = _unlike_loops(table, response, pair)
+    ratio = None
+    why_not = _unlike_loops(table, response, a, b, names)
     if why_not:
-        ratio = None
+        pass
     elif min(values_a, default=1.0) <= 0 or min(values_b, default=1.0) <= 0:
-        ratio, why_not = None, "a ratio needs values above 0, and some are not"
+        why_not = "a ratio needs values above 0, and some are not"
     elif n < 2:
-        ratio, why_not = None, sentences.too_few(pair.level_a, len(values_a), pair.level_b, len(values_b))
+        why_not = sentences.too_few(names[0], len(values_a), names[1], len(values_b))
     else:
         measure = stats.paired_ratio if paired else stats.unpaired_ratio
         ratio = measure(
             values_a, values_b, confidence, stats.widening_of_ratios(when.comparisons, when.first, when.last)
         )
+    return Measured(ratio, n, paired, why_not)
+
+
+def _compare(study: Study, table: Table, response: str, pair: Pair) -> Comparison:
+    confidence, precision = study.replicates.confidence, study.replicates.precision
+    when = looks(study)
+    found = between(study, table, response, pair.a, pair.b, confidence, (pair.level_a, pair.level_b))
+    ratio, n, paired, why_not = found.ratio, found.n, found.paired, found.why_not
     verdict = verdict_of(ratio)
     interval = (ratio.lo, ratio.hi) if ratio else None
     return Comparison(
@@ -70,17 +92,17 @@ def _compare(study: Study, table: Table, response: str, pair: Pair) -> Compariso
     )
 
 
-def _unlike_loops(table: Table, response: str, pair: Pair) -> str:
+def _unlike_loops(table: Table, response: str, a: Cell, b: Cell, names: tuple[str, str]) -> str:
     """Why latencies of a closed and of an open loop are never compared; empty where they are of one kind.
 
     Schroeder et al. 2006: the same store and the same load give latencies that differ by orders of magnitude.
     """
     _, _, base = response.rpartition(".")
-    loops = [table.loops[cell.index] for cell in (pair.a, pair.b)]
+    loops = [table.loops[cell.index] for cell in (a, b)]
     if not base.startswith("latency_") or len(loops[0] | loops[1]) < 2:
         return ""
-    names = [" and ".join(sorted(found)) or "unknown" for found in loops]
-    return f"{pair.level_a} was driven with its loop {names[0]} and {pair.level_b} with its loop {names[1]}"
+    kinds = [" and ".join(sorted(found)) or "unknown" for found in loops]
+    return f"{names[0]} was driven with its loop {kinds[0]} and {names[1]} with its loop {kinds[1]}"
 
 
 def verdict_of(ratio: stats.Ratio | None) -> Verdict:

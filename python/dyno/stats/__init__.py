@@ -18,7 +18,7 @@ from dyno.stats.looking import (
     widening_of_ratios,
 )
 from dyno.stats.means import mean_interval, mean_is_precise, relative_half_width
-from dyno.stats.ratios import Ratio, paired_ratio, ratio_is_precise, unpaired_ratio
+from dyno.stats.ratios import Ratio, paired_ratio, quotient_interval, ratio_is_precise, unpaired_ratio
 
 __all__ = [
     "Agreement",
@@ -33,6 +33,7 @@ __all__ = [
     "mean_interval",
     "mean_is_precise",
     "paired_ratio",
+    "quotient_interval",
     "ratio_is_precise",
     "relative_half_width",
     "relative_widths",
