@@ -19,7 +19,15 @@ from markupsafe import Markup
 
 from dyno import __version__
 from dyno.model import responses
-from dyno.model.findings import CellSummary, Comparison, Findings, format_quantity, format_share
+from dyno.model.findings import (
+    CellSummary,
+    Comparison,
+    Findings,
+    Interval,
+    format_quantity,
+    format_ratio,
+    format_share,
+)
 from dyno.model.run import RunRecord
 from dyno.model.study import Study
 from dyno.model.units import format_size
@@ -154,11 +162,26 @@ def _environment() -> Environment:
         share=lambda value: "–" if value is None else format_share(value),
         interval=lambda ci: f"{format_quantity(ci[0])} to {format_quantity(ci[1])}" if ci else "–",
         label=label,
+        ratio=_ratio,
+        title_of=_title,
         unbroken=_unbroken,
     )
     environment.tests["mapping"] = lambda value: isinstance(value, Mapping)
     environment.tests["table"] = _is_table
     return environment
+
+
+def _ratio(found: tuple[float | None, Interval | None]) -> str:
+    """A ratio with its interval; its bare figure where it has none."""
+    ratio, interval = found
+    if ratio is None:
+        return "–"
+    return format_ratio(ratio, interval) if interval else f"{ratio:.3g}x"
+
+
+def _title(response: str) -> str:
+    known = responses.lookup(response)
+    return f"{capital(known.title)} ({known.unit})"
 
 
 _WHOLE = re.compile(r"\S+ \[[^\]]*\]|n = [\d,]+ \w+")
