@@ -34,8 +34,8 @@ from dyno.report import write as write_report
 from dyno.report.terminal import show as show_findings
 from dyno.report.terminal import show_folders
 from dyno.store import Results, StoreFull, list_results, new_results
+from dyno.study import attached, interleave, json_schema, load
 from dyno.study import check as check_study
-from dyno.study import interleave, json_schema, load
 
 DONE, NOT_OK, BAD_INPUT, CANNOT_TELL, INTERRUPTED = 0, 1, 2, 3, 130
 
@@ -252,7 +252,8 @@ def _carry_out(
                 return results, None
         else:
             scratch = host.temporary_folder(root / f".dyno-{journal.token}-new")
-            results = new_results(root, study, file.read_bytes(), environment, scratch)
+            published = attached(file, study)
+            results = new_results(root, study, file.read_bytes(), environment, scratch, published)
         click.echo(f"results: {results.folder}", err=True)
         results.lock()
         shown = listener(study)

@@ -357,3 +357,98 @@ def test_a_full_device_under_the_output_is_one_line(study: Write, home: dict[str
     assert answer.returncode == 2
     assert b"Traceback" not in answer.stderr
     assert b"No space left" in answer.stderr
+
+
+# ---- targets, and what others have published
+
+EXPECTING = (
+    SIMULATED
+    + """
+targets: {throughput: ">= 1200 ops/s", latency_mean: < 2 ms}
+published:
+  tables:
+    - {file: published/theirs.csv, response: throughput, value: ops, precision: 5%, map: {mean: level}}
+  findings:
+    - id: second-higher
+      says: the second is higher
+      predicate: {ratio: {of: throughput, b: {mean: 1500}, a: {mean: 1000}}, is: "> 1"}
+    - id: twice
+      says: the second is twice the first
+      predicate: {ratio: {of: throughput, b: {mean: 1500}, a: {mean: 1000}}, is: 1.9 to 2.1}
+    - {id: cycles, says: the second takes fewer cycles, here: counters}
+"""
+)
+
+
+@pytest.fixture
+def expecting(study: Write, tmp_path: Path) -> Path:
+    (tmp_path / "published").mkdir()
+    (tmp_path / "published" / "theirs.csv").write_text("level,ops\n1000,50\n1500,75\n")
+    return study(EXPECTING)
+
+
+def test_targets_and_published_findings_are_answered_by_run_and_show(
+    dyno: Dyno, expecting: Path, tmp_path: Path
+) -> None:
+    answer = dyno("run", expecting)
+    assert answer.returncode == 0, answer.stderr
+    assert "throughput >= 1200 ops/s: missed; of 2 cells, met in 1, missed in 1." in answer.stdout
+    folder = results_of(tmp_path, "simulated")
+    shown = json.loads(dyno("show", folder, "--format", "json").stdout)
+    assert [target["verdict"] for target in shown["targets"]] == ["missed", "met"]
+    (table,) = shown["published"]
+    assert (table["ratios"][0]["which_is_higher"], table["ratios"][0]["published"]) == ("agrees", 1.5)
+    assert {claim["id"]: claim["verdict"] for claim in shown["claims"]} == {
+        "second-higher": "confirmed", "twice": "contradicted", "cycles": "open",
+    }  # fmt: skip
+    page = (folder / "report.html").read_text()
+    for word in ("✗ missed", "✓ agrees", "✓ confirmed", "✗ contradicted", "? open"):
+        assert word in page
+
+
+def test_a_report_needs_neither_the_study_file_nor_the_published_ones_again(
+    dyno: Dyno, expecting: Path, tmp_path: Path
+) -> None:
+    assert dyno("run", expecting).returncode == 0
+    folder = results_of(tmp_path, "simulated")
+    page = (folder / "report.html").read_bytes()
+    kept = tmp_path / "kept"
+    folder.rename(kept)
+    expecting.unlink()
+    (tmp_path / "published" / "theirs.csv").write_text("level,ops\n1000,1\n1500,9\n")
+    assert dyno("report", kept, "--out", tmp_path / "again").returncode == 0
+    assert (tmp_path / "again" / "report.html").read_bytes() == page
+    # What was kept is a study of its own, with the figures as they were.
+    assert (kept / "published" / "theirs.csv").read_text() == "level,ops\n1000,50\n1500,75\n"
+    assert dyno("check", kept / "study.yaml").returncode == 0
+
+
+def test_a_study_is_not_resumed_with_other_published_figures(dyno: Dyno, expecting: Path, tmp_path: Path) -> None:
+    assert dyno("run", expecting).returncode == 0
+    (tmp_path / "published" / "theirs.csv").write_text("level,ops\n1000,50\n1500,76\n")
+    refused(dyno("run", expecting, "--resume"), "it was begun with another study file")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "line", "fragments"),
+    [
+        ('">= 1200 ops/s"', '">= 1200"', 13, ("targets.throughput", "write it as >= 1200 ops/s")),
+        ('">= 1200 ops/s"', ">= 1200 ops/s", 13, ("quote a text that begins with '>'",)),
+        ("latency_mean: <", "latency: <", 13, ("targets.latency", "unknown response 'latency'")),
+        ("theirs.csv", "their.csv", 16, ("tables[0].file", "no such file; did you mean 'theirs.csv'?")),
+        ("value: ops", "value: op", 16, ("tables[0].value", "did you mean 'ops'?")),
+        ("b: {mean: 1500}", "b: {mean: 2000}", 20, ("ratio.b.mean", "unknown level '2000'")),
+        ("here: counters", "here: nowhere", 24, ("findings[2].here", "yes, counters, hosts, disk, kvm")),
+    ],
+)
+def test_mistakes_in_them_are_refused_before_anything_runs(
+    dyno: Dyno, expecting: Path, old: str, new: str, line: int, fragments: tuple[str, ...]
+) -> None:
+    expecting.write_text(EXPECTING.replace(old, new, 1))
+    for command in ("check", "run"):
+        refused(dyno(command, expecting), f"{expecting}:{line}:", *fragments)
+
+
+def test_a_mistake_in_published_figures_names_their_own_line(dyno: Dyno, expecting: Path, tmp_path: Path) -> None:
+    (tmp_path / "published" / "theirs.csv").write_text("level,ops\n1000,fifty\n")
+    refused(dyno("check", expecting), "published/theirs.csv:2: ops: should be a number, not 'fifty'")

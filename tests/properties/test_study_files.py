@@ -49,6 +49,13 @@ observe: [machine, {perf: {events: [cycles]}}]
 limits: {drive: 5 min}
 order: fixed
 seed: 7
+targets:
+- {response: read.latency_p99, bound: < 5 ms, where: {threads: [1, 4]}}
+published:
+  findings:
+  - {id: faster, says: wal is faster, here: yes, predicate: {all: [
+      {ratio: {of: throughput, b: {journal: wal}, a: {journal: delete}}, is: "> 1"},
+      {trend: {of: throughput, over: threads, where: {journal: wal}}, is: {peaks-at: 4}, in: some cell}]}}
 scales:
   smoke:
     workload.operations: *n

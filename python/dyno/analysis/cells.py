@@ -22,20 +22,37 @@ def summarise(
     A response of one operation is given only for the cells whose workload has that operation; all others for every
     cell, so that one without an ok run stands there as such.
     """
-    everywhere = "." not in response or response == study.replicates.of
+    everywhere = not responses.of_operation(response) or response == study.replicates.of
     cells = [cell for cell in study.cells if everywhere or table.of(response, cell.index)]
-    when = looks(study)
-    found = stats.cell_means(
-        *table.arrays(response, [cell.index for cell in cells]),
-        study.replicates.confidence,
-        randomised=study.order == "randomised",
-        widening=stats.widening_of_means(when.first, when.last),
-    )
+    found = _means(study, table, response, cells, study.replicates.confidence)
     widths = stats.relative_widths(found)
     return [
         _summary(study, table, response, cell, _interval(mean, half), float(width), of_cell.get(cell.index, ()))
         for cell, mean, half, width in zip(cells, found.mean, found.half, widths, strict=True)
     ]
+
+
+def intervals(
+    study: Study, table: Table, response: str, confidence: float
+) -> dict[int, tuple[float, tuple[float, float]]]:
+    """Cell -> its mean with an interval of any confidence, made as `summarise` makes them."""
+    cells = [cell for cell in study.cells if table.of(response, cell.index)]
+    found = _means(study, table, response, cells, confidence)
+    return {
+        cell.index: (float(mean), interval)
+        for cell, mean, half in zip(cells, found.mean, found.half, strict=True)
+        if (interval := _interval(mean, half))
+    }
+
+
+def _means(study: Study, table: Table, response: str, cells: Sequence[Cell], confidence: float) -> stats.Means:
+    when = looks(study)
+    return stats.cell_means(
+        *table.arrays(response, [cell.index for cell in cells]),
+        confidence,
+        randomised=study.order == "randomised",
+        widening=stats.widening_of_means(when.first, when.last),
+    )
 
 
 def _interval(mean: float, half: float) -> tuple[float, float] | None:

@@ -13,7 +13,23 @@ from dyno.model import responses
 from dyno.model.findings import Comparison, Pace, RankFigures, Verdict
 from dyno.model.looks import looks
 from dyno.model.pairs import DECIDING_SHARE, Pair, pairs
-from dyno.model.study import Study
+from dyno.model.study import Cell, Study
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What the runs of two cells say of the ratio b / a of one response, or why they say nothing.
+
+    `n` counts pairs, or the runs of the smaller side; `shift` is widened for how often the study was looked at.
+    """
+
+    values_a: Sequence[float]
+    values_b: Sequence[float]
+    paired: bool
+    n: int
+    shift: stats.LogShift | None
+    why_not: str
+    pace: Pace | None
 
 
 @dataclass(frozen=True)
@@ -67,40 +83,46 @@ def _of_response(study: Study, table: Table, response: str) -> Iterator[Compared
             yield _measure(study, table, response, pair)
 
 
-def _measure(study: Study, table: Table, response: str, pair: Pair) -> Compared:
-    rule, when = study.replicates, looks(study)
-    values_a, values_b = table.of(response, pair.a.index), table.of(response, pair.b.index)
-    blocks_a, blocks_b = table.in_blocks(response, pair.a.index), table.in_blocks(response, pair.b.index)
+def between(study: Study, table: Table, response: str, a: Cell, b: Cell, names: tuple[str, str]) -> Measured:
+    """The ratio b / a of two cells, within blocks where both have runs in two of them. `names` are those of a and b."""
+    when = looks(study)
+    values_a, values_b = table.of(response, a.index), table.of(response, b.index)
+    blocks_a, blocks_b = table.in_blocks(response, a.index), table.in_blocks(response, b.index)
     common = sorted(blocks_a.keys() & blocks_b.keys())
     paired = len(common) >= 2
     if paired:
         values_a, values_b = [blocks_a[block] for block in common], [blocks_b[block] for block in common]
     n = min(len(values_a), len(values_b))
-    pace = _pace(table, response, pair)
-    loops_a, loops_b = table.loops[pair.a.index], table.loops[pair.b.index]
-    why_not = unlike_loops(response, pair.level_a, loops_a, pair.level_b, loops_b)
+    shift = None
+    why_not = unlike_loops(response, names[0], table.loops[a.index], names[1], table.loops[b.index])
     if not why_not and min([*values_a, *values_b, 1.0]) <= 0:
         why_not = "a ratio needs values above 0, and some are not"
     elif not why_not and n < 2:
-        why_not = sentences.too_few(pair.level_a, len(values_a), pair.level_b, len(values_b))
-    if why_not:
-        return Compared(pair, response, paired, n, None, None, None, why_not, pace)
-    measure = stats.paired_shift if paired else stats.unpaired_shift
-    shift = measure(values_a, values_b)
+        why_not = sentences.too_few(names[0], len(values_a), names[1], len(values_b))
+    elif not why_not:
+        shift = (stats.paired_shift if paired else stats.unpaired_shift)(values_a, values_b)
+    if shift is not None:
+        shift = shift.widened(stats.widening_of_ratios(when.comparisons, when.first, when.last))
+    return Measured(values_a, values_b, paired, n, shift, why_not, _pace(table, response, a, b))
+
+
+def _measure(study: Study, table: Table, response: str, pair: Pair) -> Compared:
+    rule = study.replicates
+    found = between(study, table, response, pair.a, pair.b, (pair.level_a, pair.level_b))
+    a, b, paired, shift = found.values_a, found.values_b, found.paired, found.shift
     if shift is None:
-        return Compared(pair, response, paired, n, None, None, None, "fewer than two runs", pace)
-    shift = shift.widened(stats.widening_of_ratios(when.comparisons, when.first, when.last))
+        return Compared(pair, response, paired, found.n, None, None, None, found.why_not, found.pace)
     by_rank = stats.paired_ranks if paired else stats.unpaired_ranks
     return Compared(
         pair,
         response,
         paired,
-        n,
+        found.n,
         shift.ratio(rule.confidence),
         stats.equivalence_of(shift, rule.equivalence, 1 - rule.confidence),
-        by_rank(values_a, values_b, rule.confidence) if _needs_ranks(values_a, values_b, paired) else None,
+        by_rank(a, b, rule.confidence) if _needs_ranks(a, b, paired) else None,
         "",
-        pace,
+        found.pace,
     )
 
 
@@ -157,11 +179,11 @@ def _comparison(study: Study, found: Compared, p: float | None, p_equal: float |
     return comparison.model_copy(update={"sentence": sentence})
 
 
-def _pace(table: Table, response: str, pair: Pair) -> Pace | None:
+def _pace(table: Table, response: str, a: Cell, b: Cell) -> Pace | None:
     """What set a throughput on either side besides the system; a rate weighs more."""
     if not responses.lookup(response).of_pace:
         return None
-    paces = {table.paces.get(cell.index) for cell in (pair.a, pair.b)}
+    paces = {table.paces.get(cell.index) for cell in (a, b)}
     return "rate" if "rate" in paces else "waits" if "waits" in paces else None
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from dyno.analysis import effects
+from dyno.analysis import claims, effects, published, targets
 from dyno.analysis.answer import answer
 from dyno.analysis.cells import summarise
 from dyno.analysis.comparisons import compare
@@ -58,6 +58,14 @@ def analyse(study: Study, runs: Sequence[RunRecord], *, ended: str | None) -> Fi
         effects=tuple(of_factors),
         failures=tuple(_failure(run) for run in table.other_runs),
         notes=tuple(notes(study, table, deciding_cells, comparisons, ended)),
+        targets=tuple(targets.judge(study, target, cells) for target in study.targets),
+        published=tuple(
+            published.beside(each, cells, comparisons, rule.confidence, table.paces)
+            for each in (study.published.tables if study.published else ())
+        ),
+        claims=tuple(
+            claims.judge(study, table, claim) for claim in (study.published.findings if study.published else ())
+        ),
     )
 
 

@@ -58,6 +58,7 @@ class Execution:
     _begun: float = 0.0
     _measured: Measured | None = None
     _samples: pl.DataFrame | None = None
+    _observed: dict[str, float] = field(default_factory=dict)
     _settings: dict[str, Any] = field(default_factory=dict)
     _status: dict[str, float] = field(default_factory=dict)
     _caches: dict[str, Any] = field(default_factory=dict)
@@ -190,11 +191,18 @@ class Execution:
             for observer in self.observers:
                 try:
                     tables.append(observer.stop(self.study.limits.stop))
+                    self._observed |= self._as_responses(observer, tables[-1])
                 except Exception as error:  # noqa: BLE001 - the others must be stopped too; it is raised below
                     errors.append(error)
             if errors:
                 raise errors[0]
             self._samples = pl.concat(tables) if tables else None
+
+    def _as_responses(self, observer: Observer[Any], samples: pl.DataFrame) -> dict[str, float]:
+        measured = self._measured
+        if measured is None or measured.measured_from_ns is None or measured.measured_to_ns is None:
+            return {}
+        return observer.responses(samples, measured.measured_from_ns, measured.measured_to_ns)
 
     def _stop(self) -> None:
         with self._timed(Step.STOP):
@@ -220,8 +228,8 @@ class Execution:
             if not math.isfinite(value):
                 raise InvalidRun(f"the driver reported {value} as {name}")
         wanted = self.study.replicates.of
-        if wanted not in measured.responses:
-            there = ", ".join(sorted(measured.responses))
+        if wanted not in measured.responses and wanted not in self._observed:
+            there = ", ".join(sorted({**measured.responses, **self._observed}))
             raise InvalidRun(f"the driver gave no {wanted!r} (replicates.of); it gave {there}")
 
     def _seed(self) -> int:
@@ -266,7 +274,7 @@ class Execution:
             record = self._record(outcome, cause, started_ns)
             RunRecord.model_validate_json(record.model_dump_json())
         except Exception as error:  # noqa: BLE001 - whatever a kind gave, one run's figures must not end the study
-            self._measured, self._status, self._caches = None, {}, {}
+            self._measured, self._observed, self._status, self._caches = None, {}, {}, {}
             self._wrong = self._wrong or Step.COMMIT
             return self._record(Outcome.FAILED, _one_line(self._defect(error)), started_ns)
         return record
@@ -288,7 +296,7 @@ class Execution:
             measured_to_ns=measured.measured_to_ns if measured else None,
             steps=tuple(self._steps),
             driver_s=self._runner.seconds if self._runner else 0.0,
-            responses=_finite(measured.responses) if measured else {},
+            responses=_finite({**self._observed, **measured.responses}) if measured else {},
             errors=measured.errors if measured else {},
             settings={**(measured.settings if measured else {}), **self._settings},
             status=_finite({**(measured.status if measured else {}), **self._status}),

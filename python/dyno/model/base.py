@@ -7,6 +7,13 @@ from pydantic import BaseModel, ConfigDict
 Scalar = str | int | float | bool
 
 
+def level_name(value: Scalar) -> str:
+    """A level as it is written in tables, in `${...}` and on axes."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return str(value)
+
+
 class Frozen(BaseModel):
     """A value: immutable, and with no key that was not declared."""
 

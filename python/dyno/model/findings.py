@@ -17,6 +17,9 @@ Interval = tuple[float, float]
 Verdict = Literal["higher", "lower", "equivalent", "no difference shown", "not enough runs"]
 Pace = Literal["rate", "waits"]
 """What set a throughput besides the system: requests came at a given rate, or clients waited between them."""
+TargetVerdict = Literal["met", "missed", "cannot tell"]
+Agreement = Literal["agrees", "differs", "cannot tell"]
+ClaimVerdict = Literal["confirmed", "contradicted", "open"]
 FolderVerdict = Verdict | Literal["only in the first", "only in the second"]
 
 
@@ -179,6 +182,108 @@ class FolderComparison(Frozen):
     sentence: str
 
 
+class TargetCell(Frozen):
+    """What one cell says of a target."""
+
+    cell: int
+    levels: dict[str, str]
+    n: int
+    mean: float | None
+    ci: Annotated[Interval | None, Field(description="of the mean, at the study's confidence")]
+    verdict: Annotated[TargetVerdict, Field(description="by the whole interval: met within the bound, missed outside")]
+
+
+class TargetResult(Frozen):
+    """Whether a target was reached: in every cell that it is asked of, or not."""
+
+    response: str
+    unit: str
+    bound: Annotated[str, Field(description="as the study says it")]
+    where: Annotated[dict[str, tuple[str, ...]], Field(description="the cells it is asked of; empty for all")] = {}
+    verdict: Annotated[TargetVerdict, Field(description="met in every cell, or missed in one")]
+    sentence: str
+    cells: tuple[TargetCell, ...]
+
+
+class PublishedCell(Frozen):
+    """A cell's mean beside the figure that was published of it."""
+
+    cell: int
+    levels: dict[str, str]
+    mean: float | None
+    ci: Interval | None
+    published: float
+    published_ci: Interval | None
+
+
+class PublishedRatio(Frozen):
+    """A comparison beside the ratio of the figures that were published."""
+
+    factor: str
+    a: Annotated[str, Field(description="the level that is 1")]
+    b: str
+    within: Annotated[dict[str, str], Field(description="the levels of the other factors")]
+    ratio: Annotated[float | None, Field(description="b / a")]
+    ci: Interval | None
+    published: float | None
+    published_ci: Interval | None
+    which_is_higher: Annotated[
+        Agreement, Field(description="whether both intervals lie above 1, or both below; cannot tell where one holds 1")
+    ]
+    by_how_much: Annotated[
+        Agreement,
+        Field(description="agrees: shown to be alike within the table's margin; differs: shown to differ at all"),
+    ]
+    sentence: str
+
+
+class Ranks(Frozen):
+    """Whether the cells come in the order of the published figures."""
+
+    tau: Annotated[float | None, Field(description="Kendall's tau-b: 1 the same order, -1 the reverse")]
+    p: Annotated[float | None, Field(description="of orders that have nothing to do with each other")]
+    n: Annotated[int, Field(description="cells that have both figures")]
+    verdict: Agreement
+    sentence: str
+
+
+class PublishedResult(Frozen):
+    """A published table beside the results."""
+
+    file: str
+    response: str
+    unit: str
+    ranks: Ranks
+    cells: tuple[PublishedCell, ...]
+    ratios: tuple[PublishedRatio, ...]
+
+
+class Evidence(Frozen):
+    """One mean, or one ratio, that a published finding says something of."""
+
+    response: str
+    unit: str
+    b: Annotated[dict[str, str], Field(description="the cell, or that above the line of a ratio")]
+    a: Annotated[dict[str, str] | None, Field(description="the cell below the line; null for a mean")]
+    value: Annotated[float | None, Field(description="the mean in unit, or the ratio b / a")]
+    ci: Interval | None
+    wanted: Annotated[str, Field(description="the bound that the finding sets")]
+    holds: Annotated[bool | None, Field(description="whether all of ci is within it, or none of it; null for neither")]
+
+
+class ClaimResult(Frozen):
+    """What became of a published finding."""
+
+    id: str
+    says: str
+    here: Annotated[str, Field(description="yes, or what a machine must have to judge it")]
+    needs: Annotated[str | None, Field(description="under which condition it was said")]
+    note: str | None
+    verdict: ClaimVerdict
+    reason: Annotated[str, Field(description="a sentence with the figures, or why it stays open")]
+    evidence: tuple[Evidence, ...]
+
+
 class Failure(Frozen):
     """A run that is not ok."""
 
@@ -211,3 +316,6 @@ class Findings(Frozen):
     effects: Annotated[tuple[FactorEffect, ...], Field(description="of screening designs alone")] = ()
     failures: tuple[Failure, ...]
     notes: Annotated[tuple[str, ...], Field(description="what a reader must know before believing the figures")] = ()
+    targets: Annotated[tuple[TargetResult, ...], Field(description="what was to be reached")] = ()
+    published: Annotated[tuple[PublishedResult, ...], Field(description="published figures beside the results")] = ()
+    claims: Annotated[tuple[ClaimResult, ...], Field(description="published findings, held against the results")] = ()

@@ -54,6 +54,8 @@ _KNOWN = {
         Response("failed_operations", "operations that failed", "1", "lower", counted=True),
         Response("reconnects", "connections made anew", "1", "lower", counted=True),
         Response("cpu_per_op", "CPU time of the driver's process per operation", "us", "lower"),
+        Response("cpu.util", "CPU utilisation", "%", "lower"),
+        Response("disk.util", "utilisation of the busiest disk", "%", "lower"),
         Response("elapsed", "time of the measured part", "s", "lower"),
     )
 }
@@ -64,14 +66,19 @@ def names() -> tuple[str, ...]:
     return tuple(_KNOWN)
 
 
+def of_operation(name: str) -> bool:
+    """Whether it is a response of one kind of operation, such as `read.latency_p99`."""
+    return name not in _KNOWN
+
+
 def lookup(name: str) -> Response:
     """The response of that name, `read.latency_p99` included. Raises KeyError with the names that exist."""
+    if name in _KNOWN:
+        return _KNOWN[name]
     operation, _, base = name.rpartition(".")
-    if base not in _KNOWN:
+    if not operation or base not in _KNOWN:
         raise KeyError(
             f"no response {name!r}; there are {', '.join(_KNOWN)}, each also of one operation (read.latency_p99)"
         )
     known = _KNOWN[base]
-    if not operation:
-        return known
     return Response(name, f"{operation} {known.title}", known.unit, known.better, known.counted, known.of_pace)

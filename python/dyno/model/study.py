@@ -8,7 +8,9 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, Field, model_validator
 
-from dyno.model.base import Frozen, Scalar
+from dyno.model.base import Frozen, Scalar, level_name
+from dyno.model.published import Published
+from dyno.model.targets import Target
 from dyno.model.units import PositiveDuration, Share, Size
 
 PLAN_FORMAT = 1
@@ -23,9 +25,7 @@ class Level(Frozen):
     @property
     def name(self) -> str:
         """The level as it is written in tables, in `${...}` and on axes."""
-        if isinstance(self.value, bool):
-            return "true" if self.value else "false"
-        return str(self.value)
+        return level_name(self.value)
 
 
 class Factor(Frozen):
@@ -177,6 +177,8 @@ class Study(Frozen):
     restore: Literal["copy", "reflink"]
     seed: int
     source_sha256: str
+    targets: tuple[Target, ...] = ()
+    published: Published | None = None
 
     def factor(self, name: str) -> Factor:
         """The factor of that name. Raises KeyError."""

@@ -48,3 +48,7 @@ class Observer(ABC, Generic[O]):
     @abstractmethod
     def stop(self, limit: float) -> pl.DataFrame:
         """End, and give the samples in `SAMPLE_COLUMNS`. May be called once."""
+
+    def responses(self, samples: pl.DataFrame, from_ns: int, to_ns: int) -> dict[str, float]:
+        """What it says of the measured part of a run as a whole, as responses. `samples` are those that it gave."""
+        return {}

@@ -70,6 +70,23 @@ class MachineObserver(Observer[MachineOptions]):
             raise RunError(f"the samples of dyno-core watch cannot be read: {error}") from error
         return samples.with_columns(pl.lit(self.host.name).alias("host")).select(list(SAMPLE_COLUMNS))
 
+    def responses(self, samples: pl.DataFrame, from_ns: int, to_ns: int) -> dict[str, float]:
+        """`cpu.util` and `disk.util`, of the samples that are wholly of the measured part."""
+        period = round(1e9 / self.options.hz)
+        within = samples.filter(
+            (pl.col("source") == "machine") & (pl.col("time_ns") - period >= from_ns) & (pl.col("time_ns") <= to_ns)
+        )
+        found = {}
+        resting = within.filter(pl.col("metric").is_in(["cpu.idle", "cpu.iowait"]))
+        seconds = resting.group_by("time_ns").agg(pl.col("value").sum())["value"].to_numpy()
+        if seconds.size:
+            found["cpu.util"] = max(100.0 - float(seconds.mean()), 0.0)
+        busy = within.filter(pl.col("metric") == "disk.util")
+        disks = busy.group_by("subject").agg(pl.col("value").mean())["value"].to_numpy()
+        if disks.size:
+            found["disk.util"] = float(disks.max())
+        return found
+
     @property
     def _samples(self) -> Path:
         return self.folder / "samples.csv"

@@ -24,6 +24,7 @@ from dyno.model.findings import (
     Comparison,
     FactorEffect,
     Findings,
+    Interval,
     format_quantity,
     format_ratio,
     format_share,
@@ -165,15 +166,29 @@ def _environment() -> Environment:
         capital=capital,
         quantity=lambda value: "–" if value is None else format_quantity(value),
         share=lambda value: "–" if value is None else format_share(value),
-        ratio=lambda found: format_ratio(found.ratio, found.ci) if found.ci else "–",
         interval=lambda ci: f"{format_quantity(ci[0])} to {format_quantity(ci[1])}" if ci else "–",
         percent=format_percent,
         label=label,
+        ratio=_ratio,
+        title_of=_title,
         unbroken=_unbroken,
     )
     environment.tests["mapping"] = lambda value: isinstance(value, Mapping)
     environment.tests["table"] = _is_table
     return environment
+
+
+def _ratio(found: tuple[float | None, Interval | None]) -> str:
+    """A ratio with its interval; its bare figure where it has none."""
+    ratio, interval = found
+    if ratio is None:
+        return "–"
+    return format_ratio(ratio, interval) if interval else f"{ratio:.3g}x"
+
+
+def _title(response: str) -> str:
+    known = responses.lookup(response)
+    return f"{capital(known.title)} ({known.unit})"
 
 
 _WHOLE = re.compile(r"\S+ \[[^\]]*\]|n = [\d,]+ \w+")

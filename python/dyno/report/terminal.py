@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Literal
 
 from rich import box
@@ -13,11 +13,15 @@ from rich.text import Text
 from dyno.model import responses
 from dyno.model.findings import (
     CellSummary,
+    ClaimResult,
     Comparison,
     FactorEffect,
     Failure,
     Findings,
     FolderComparison,
+    PublishedResult,
+    TargetResult,
+    format_estimate,
     format_quantity,
     format_ratio,
     format_share,
@@ -28,6 +32,7 @@ from dyno.report.text import foremost
 NARROW = 100  # columns; a narrower terminal gets the narrower table
 WIDTH_OF_FILES = 1000
 MOST_FAILURES = 20
+MOST_CELLS = 10  # of a target; JSON and the page have them all
 
 
 def show(findings: Findings, console: Console, chosen: Sequence[str] | None = None) -> None:
@@ -53,6 +58,12 @@ def show(findings: Findings, console: Console, chosen: Sequence[str] | None = No
     more = [name for name in dict.fromkeys(cell.response for cell in findings.cells) if name not in shown]
     if more:
         parts += [Text(), Text(f"Also measured: {', '.join(more)}", style="dim")]
+    if findings.targets:
+        parts += [Text(), _heading("Targets"), *_targets(findings.targets)]
+    for table in findings.published:
+        parts += [Text(), _heading(f"Beside what was published: {_title(table.response)}"), *_published(table)]
+    if findings.claims:
+        parts += [Text(), _heading("What was published, held against these runs"), *_claims(findings.claims)]
     if findings.failures:
         parts += [Text(), _heading("Runs that are not ok"), _failures(findings.failures)]
     if findings.notes:
@@ -224,6 +235,61 @@ def _effects(effects: Sequence[FactorEffect]) -> Table:
             ", ".join(each.aliases) or "-",
         )
     return table
+
+
+_STYLES = {
+    **dict.fromkeys(("met", "agrees", "confirmed"), "green"),
+    **dict.fromkeys(("missed", "differs", "contradicted"), "red"),
+    **dict.fromkeys(("cannot tell", "open"), "yellow"),
+}
+
+
+def _verdict(word: str) -> Text:
+    return Text(word, style=_STYLES[word])
+
+
+def _targets(targets: Sequence[TargetResult]) -> Iterator[RenderableType]:
+    """Each in a sentence, and the cells that do not meet it where some do."""
+    for target in targets:
+        yield Text(_plain(target.sentence), style=_STYLES[target.verdict])
+        short = [cell for cell in target.cells if cell.verdict != "met"]
+        if len({cell.verdict for cell in target.cells}) < 2:
+            continue
+        table = _table()
+        _columns(table, "cell", f"mean ({target.unit})", "verdict")
+        for cell in short[:MOST_CELLS]:
+            mean = "-" if cell.mean is None else format_estimate(cell.mean, cell.ci)
+            _row(table, _name(cell.levels), mean, _verdict(cell.verdict))
+        yield table
+        if len(short) > MOST_CELLS:
+            yield Text(f"and {len(short) - MOST_CELLS:,} more", style="dim")
+
+
+def _published(found: PublishedResult) -> Iterator[RenderableType]:
+    """The figures side by side, then what can be said of them."""
+    if found.cells:
+        table = _table()
+        _columns(table, "cell", "here", "published")
+        for cell in found.cells:
+            here = "-" if cell.mean is None else format_estimate(cell.mean, cell.ci)
+            _row(table, _name(cell.levels), here, format_estimate(cell.published, cell.published_ci))
+        yield table
+    yield Text(_plain(found.ranks.sentence))
+    for ratio in found.ratios:
+        yield Text(_plain(ratio.sentence))
+    yield Text(_plain(f"Published figures: {found.file}"), style="dim")
+
+
+def _claims(claims: Sequence[ClaimResult]) -> Iterator[RenderableType]:
+    table = _table()
+    _columns(table, "finding", "verdict")
+    for claim in claims:
+        said = Text(_plain(f"{claim.id}: {claim.says}"))
+        for more in (claim.needs and f"said for: {claim.needs}", claim.note):
+            said.append(_plain(f" ({more})") if more else "", style="dim")
+        said.append("\n").append(_plain(claim.reason), style="dim")
+        _row(table, said, _verdict(claim.verdict))
+    yield table
 
 
 def _failures(failures: Sequence[Failure]) -> RenderableType:

@@ -307,3 +307,26 @@ def _corrected(z: float, acceleration: float) -> float:
 def ratio_is_precise(ratio: Ratio | None, precision: float) -> bool:
     """Whether the interval on the log scale has a half-width of at most ln(1 + precision); `precision` is a share."""
     return ratio is not None and ratio.half_width <= math.log1p(precision)
+
+
+def quotient_interval(
+    b: float, interval_b: tuple[float, float], a: float, interval_a: tuple[float, float]
+) -> tuple[float, float] | None:
+    """The interval of b / a from two estimates that have an interval each, of the same confidence, and no runs.
+
+    On the logs, the distance of each limit from the difference is the root of the sum of squares of the two distances
+    that make it worse: for the lower one b's to its lower and a's to its upper limit (G. Y. Zou, A. Donner,
+    Construction of confidence limits about effect measures: a general approach, Statistics in Medicine 27, 2008).
+    Assumes estimates that are independent of each other.
+
+    None where an estimate or a limit is not above 0.
+    """
+    if min(b, a, *interval_b, *interval_a) <= 0:
+        return None
+    log_b, log_a = math.log(b), math.log(a)
+    (low_b, high_b), (low_a, high_a) = ([math.log(end) for end in ends] for ends in (interval_b, interval_a))
+    centre = log_b - log_a
+    return (
+        exp_held(centre - math.hypot(log_b - low_b, high_a - log_a)),
+        exp_held(centre + math.hypot(high_b - log_b, log_a - low_a)),
+    )

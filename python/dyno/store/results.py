@@ -9,7 +9,7 @@ import json
 import os
 import shutil
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
@@ -265,10 +265,19 @@ class Results:
             os.truncate(path, whole)
 
 
-def new_results(root: Path, study: Study, study_yaml: bytes, environment: dict[str, Any], scratch: Path) -> Results:
+def new_results(
+    root: Path,
+    study: Study,
+    study_yaml: bytes,
+    environment: dict[str, Any],
+    scratch: Path,
+    published: Mapping[str, bytes] | None = None,
+) -> Results:
     """Make a results folder under `root`/<study>/, named by the present time; a pilot's one folder deeper.
 
     Raises StoreError.
+
+    `published` are the files of others that the study is set beside, by their names in the folder `published`.
 
     It is made in `scratch`, an empty folder on the same file system that goes when dyno ends, and then renamed: a
     crash leaves nothing half-made behind.
@@ -281,7 +290,11 @@ def new_results(root: Path, study: Study, study_yaml: bytes, environment: dict[s
         (scratch / "study.yaml").write_bytes(study_yaml)
         (scratch / "environment.json").write_text(json.dumps(environment, indent=1, ensure_ascii=False) + "\n")
         (scratch / "plan.json").write_text(study.model_dump_json(indent=1) + "\n")
-        for path in (*scratch.iterdir(), scratch):
+        if published:
+            (scratch / "published").mkdir()
+            for name, content in published.items():
+                (scratch / "published" / name).write_bytes(content)
+        for path in (*scratch.rglob("*"), scratch):
             staging.sync(path)
         folder = _renamed(scratch, parent, stamp)
         staging.sync(parent)

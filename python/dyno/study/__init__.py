@@ -1,4 +1,7 @@
-"""A YAML file -> a validated `Study`. Every message about configuration comes from here; nothing here runs anything."""
+"""A YAML file, and those that it names -> a validated `Study`.
+
+Every message about configuration comes from here; nothing here runs anything.
+"""
 
 from __future__ import annotations
 
@@ -12,28 +15,29 @@ from dyno.study.document import DEFAULT_SCALE
 from dyno.study.errors import Place, Problem, StudyError, shown
 from dyno.study.interleave import interleave
 from dyno.study.loader import parse_file, parse_value, read
+from dyno.study.published import attached
 from dyno.study.schema import json_schema
 from dyno.study.tree import Branch, Entry, put, split_key
 
-__all__ = ["StudyError", "check", "interleave", "json_schema", "load"]
+__all__ = ["StudyError", "attached", "check", "interleave", "json_schema", "load"]
 
 
 def load(path: Path, kinds: Kinds, *, scale: str = DEFAULT_SCALE, overrides: Sequence[str] = ()) -> Study:
     """The study of a file at one scale, with `key=value` overrides on top. Raises StudyError."""
     data = read(path)
-    return _study(parse_file(data, str(path)), data, kinds, scale, overrides)
+    return _study(parse_file(data, str(path)), data, path, kinds, scale, overrides)
 
 
 def check(path: Path, kinds: Kinds, *, scale: str | None = None, overrides: Sequence[str] = ()) -> Study:
     """As `load`, but every scale that the file declares must hold where none is given. Raises StudyError."""
     data = read(path)
     root = parse_file(data, str(path))
-    study = _study(root, data, kinds, scale or DEFAULT_SCALE, overrides)
+    study = _study(root, data, path, kinds, scale or DEFAULT_SCALE, overrides)
     others = scale_names(root, []) if scale is None else []
     for name in others:
         if name != DEFAULT_SCALE:
             try:
-                _study(root, data, kinds, name, overrides)
+                _study(root, data, path, kinds, name, overrides)
             except StudyError as error:
                 # The rest of the file is sound at the default scale, so the scale is part of what is wrong.
                 found = error.problem
@@ -42,11 +46,12 @@ def check(path: Path, kinds: Kinds, *, scale: str | None = None, overrides: Sequ
     return study
 
 
-def _study(root: Branch, data: bytes, kinds: Kinds, scale: str, overrides: Sequence[str]) -> Study:
+def _study(root: Branch, data: bytes, path: Path, kinds: Kinds, scale: str, overrides: Sequence[str]) -> Study:
     tree = at_scale(root, scale)
     for override in overrides:
         tree = _with_override(tree, override)
-    study = build(tree, kinds, scale=scale, source_sha256=hashlib.sha256(data).hexdigest())
+    checksum = hashlib.sha256(data).hexdigest()
+    study = build(tree, kinds, scale=scale, source_sha256=checksum, folder=path.parent, declared=root)
     return study.model_copy(update={"overrides": tuple(overrides)})
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path as FilePath
 from typing import Any
 
 from pydantic import BaseModel
@@ -24,6 +25,8 @@ from dyno.study.document import (
     WorkloadSection,
 )
 from dyno.study.errors import Place, Problem, StudyError, not_found, raise_first, shown
+from dyno.study.expectations import Known, read_targets
+from dyno.study.published import read_published
 from dyno.study.tree import (
     Branch,
     Entry,
@@ -81,8 +84,14 @@ class _Factor:
         return (setting for level in self.levels for setting in level.settings or ())
 
 
-def build(root: Branch, kinds: Kinds, *, scale: str, source_sha256: str) -> Study:
-    """The study of a tree to which scale and `--set` have been applied. Raises StudyError for its first problem."""
+def build(
+    root: Branch, kinds: Kinds, *, scale: str, source_sha256: str, folder: FilePath, declared: Branch | None = None
+) -> Study:
+    """The study of a tree to which scale and `--set` have been applied. Raises StudyError for its first problem.
+
+    `folder` is where the files lie that it names; `declared` is the tree as it stands in the file, whose levels may be
+    named even where a scale has others.
+    """
     problems: list[Problem] = []
     factors = _factors(root, problems)
     chosen = None if factors is None else read_design(root, [_named(factor) for factor in factors], problems)
@@ -94,6 +103,9 @@ def build(root: Branch, kinds: Kinds, *, scale: str, source_sha256: str) -> Stud
     if document is not None and factors is not None:
         compare = _compare(document, factors)
         _check_compared(document, root, compare, factors, problems)
+    known = Known(_known_levels(factors or (), declared or root))
+    targets = read_targets(root, known, problems)
+    published = read_published(root, known, folder, problems, strict=declared is None or declared is root)
     raise_first(problems)
     assert document is not None  # otherwise there were problems
     assert factors is not None
@@ -116,10 +128,22 @@ def build(root: Branch, kinds: Kinds, *, scale: str, source_sha256: str) -> Stud
         restore=document.restore,
         seed=document.seed,
         source_sha256=source_sha256,
+        targets=targets,
+        published=published,
     )
     raise_first(_nothing_to_compare(root, study))
     raise_first(_mismatches(root, factors, kinds.mismatches(study)))
     return study
+
+
+def _known_levels(factors: Sequence[_Factor], declared: Branch) -> dict[str, list[str]]:
+    """The levels that each factor has, and those that it has in the file."""
+    levels = {factor.name: [level.model.name for level in factor.levels] for factor in factors}
+    # What is wrong with the file's own factors is told where they are used.
+    for factor in _factors(declared, []) or ():
+        mine = levels.setdefault(factor.name, [])
+        mine += [level.model.name for level in factor.levels if level.model.name not in mine]
+    return levels
 
 
 def _mismatches(root: Branch, factors: Sequence[_Factor], found: Iterable[Mismatch]) -> Iterator[Problem]:

@@ -1,7 +1,8 @@
 """What a study file may say: its keys with their types, defaults and descriptions, each written here once.
 
 The loader, the JSON Schema and the reference page are made from these. Parts that differ from cell to cell (`host`,
-`system`, `workload`) or have a shape of their own (`factors`, `observe`, `scales`) are `Any` here and read in `build`.
+`system`, `workload`) or have a shape of their own (`factors`, `observe`, `targets`, `published`, `scales`) are `Any`
+here and read in `build`.
 """
 
 from __future__ import annotations
@@ -79,6 +80,12 @@ class Document(Frozen):
     seed: Annotated[int, Field(ge=0, le=2**64 - 1, description="what all randomness of the study comes from")] = (
         DEFAULT_SEED
     )
+    targets: Annotated[
+        Any, Field(description="what is to be reached: response to bound, or a list of {response, bound, where}")
+    ] = None
+    published: Annotated[
+        Any, Field(description="figures and findings of others that the results are set beside, see below")
+    ] = None
     scales: Annotated[
         Any, Field(description="other sizes of the study: name to {dotted study key: value}, chosen with --scale")
     ] = None

@@ -245,6 +245,8 @@ def _remedy(said: str, line: str) -> str:
         return "; indent with spaces, not tabs"
     if "flow mapping" in said and "${" in line:
         return '; within braces, quote "${...}"'
+    if re.search(r"[:{,\[-]\s*>", line) and ("block scalar" in said or "start any token" in said):
+        return "; quote a text that begins with '>'"
     if "mapping values are not allowed" in said:
         return "; quote a text that has ': ' in it"
     return ""
@@ -256,7 +258,8 @@ def _what(node: Node) -> str:
 
 def _did_you_mean_file(path: Path) -> str:
     try:
-        siblings = [file.name for file in path.parent.iterdir() if file.suffix in (".yaml", ".yml")]
+        kinds = (".yaml", ".yml") if path.suffix in (".yaml", ".yml") else (path.suffix,)
+        siblings = [file.name for file in path.parent.iterdir() if file.suffix in kinds]
     except (OSError, ValueError):
         return ""
     return did_you_mean(path.name, siblings)

@@ -8,8 +8,10 @@ from typing import Any, Literal
 from pydantic import BaseModel
 
 from dyno.model.study import HostSpec, Kinds
+from dyno.model.targets import Target
 from dyno.model.units import format_duration, format_size, parse_duration, parse_share, parse_size
 from dyno.study.document import FACTOR_NAME, SCALE_NAME, DesignSection, Document, SystemSection, WorkloadSection
+from dyno.study.published import GROUPS, PREDICATES, PublishedSpec
 
 Schema = dict[str, Any]
 Quantity = Literal["size", "duration", "share"]
@@ -38,6 +40,8 @@ def json_schema(kinds: Kinds) -> Schema:
         "system": _system(kinds.systems, definitions),
         "workload": _workload(kinds.workloads, definitions),
         "observe": _observe(kinds.observers, definitions),
+        "targets": _targets(definitions),
+        "published": _published(definitions),
         "scales": _scales(),
     }
     for key, shape in shapes.items():
@@ -191,6 +195,27 @@ def _workload(kinds: Mapping[str, type[BaseModel]], definitions: Schema) -> Sche
         alternatives[name] = {**schema, "properties": properties}
         alternatives[name].setdefault("additionalProperties", False)
     return _by_kind(alternatives, {"additionalProperties": True})
+
+
+def _targets(definitions: Schema) -> Schema:
+    several = {"type": "array", "items": model_schema(Target, "targets", definitions)}
+    return {"anyOf": [{"type": "object", "additionalProperties": {"type": "string"}}, several, {"type": "null"}]}
+
+
+def _published(definitions: Schema) -> Schema:
+    kinds = [model_schema(model, "predicate", definitions) for model in PREDICATES.values()]
+    groups = [_group(name) for name in GROUPS]
+    definitions["predicate"] = {"oneOf": [{"type": "object", **kind} for kind in (*kinds, *groups)]}
+    section = model_schema(PublishedSpec, "published", definitions)
+    finding = definitions["published.FindingSpec"]["properties"]["predicate"]
+    finding.update({"anyOf": [{"$ref": "#/$defs/predicate"}, {"type": "null"}]})
+    return {"anyOf": [{"type": "object", **section}, {"type": "null"}]}
+
+
+def _group(name: str) -> Schema:
+    """`{all: [predicate, ...]}` or `{any: [...]}`."""
+    several = {"type": "array", "minItems": 1, "items": {"$ref": "#/$defs/predicate"}}
+    return {"properties": {name: several}, "required": [name], "additionalProperties": False}
 
 
 def _observe(kinds: Mapping[str, type[BaseModel]], definitions: Schema) -> Schema:

@@ -228,6 +228,9 @@ def _observer(name: str, hear: Hear) -> type[NullObserver]:
             sample = [1, "local", name, "it", "n", 1.0]
             return hear(f"{name}.stop") or pl.DataFrame([sample], SAMPLE_COLUMNS, orient="row")
 
+        def responses(self, samples: pl.DataFrame, from_ns: int, to_ns: int) -> dict[str, float]:
+            return hear(f"{name}.responses", samples, from_ns, to_ns) or {}
+
     return Tried
 
 

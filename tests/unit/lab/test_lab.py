@@ -584,6 +584,34 @@ def test_the_commands_of_the_driver_and_its_time_are_kept(lab: Laboratory) -> No
     assert record.driver_s > 0
 
 
+def test_what_an_observer_says_of_the_measured_part_is_a_response_too(lab: Laboratory) -> None:
+    heard = []
+
+    def seen(samples: Any, from_ns: int, to_ns: int) -> Any:
+        heard.append((samples["source"].to_list(), from_ns, to_ns))
+        return {"cpu.util": 40.0, "throughput": 1.0}
+
+    lab.faults["workload.drive"] = giving(measured(7.0, measured_from_ns=5, measured_to_ns=9))
+    lab.faults["one.responses"] = Fault(seen)
+    record = lab.records(tried(observe=("one",)))[0]
+    assert record.responses == {"throughput": 7.0, "cpu.util": 40.0}, "what the driver says is its own"
+    assert heard[0] == (["one"], 5, 9)
+
+
+def test_an_observed_response_may_decide_a_study(lab: Laboratory) -> None:
+    lab.faults["workload.drive"] = giving(measured(7.0, measured_from_ns=5, measured_to_ns=9))
+    lab.faults["one.responses"] = giving({"cpu.util": 40.0})
+    assert {record.outcome for record in lab.records(tried(observe=("one",), of="cpu.util"))} == {Outcome.OK}
+    lab.faults["one.responses"] = giving({"disk.util": 40.0})
+    record = lab.records(tried(observe=("one",), of="cpu.util"))[0]
+    assert record.cause == "the driver gave no 'cpu.util' (replicates.of); it gave disk.util, throughput"
+
+
+def test_an_observer_is_not_asked_of_a_run_without_a_measured_part(lab: Laboratory) -> None:
+    lab.faults["one.responses"] = giving({"cpu.util": 40.0})
+    assert "cpu.util" not in lab.records(tried(observe=("one",)))[0].responses
+
+
 def test_an_interrupt_asks_the_driver_to_end_and_takes_what_it_measured(lab: Laboratory) -> None:
     program = "import signal, sys, time; signal.signal(15, lambda *_: sys.exit(3)); time.sleep(1000)"
 

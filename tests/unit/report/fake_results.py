@@ -15,8 +15,10 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from dyno.model.published import Published
 from dyno.model.run import Outcome, RunRecord, Slot, Step, StepTime
 from dyno.model.study import Cell, Factor, HostSpec, KindSpec, Level, Limits, Replicates, Study
+from dyno.model.targets import Target
 
 SECOND = 1_000_000_000
 EPOCH = 1_750_000_000 * SECOND
@@ -227,6 +229,42 @@ def one_cell(blocks: int = 4) -> FakeResults:
     return FakeResults(study, make_runs(study, blocks, trouble=False), ended=None)
 
 
+def expected(text: str = "") -> FakeResults:
+    """Eight cells with targets, published figures and findings, of each verdict. `text` stands in those of a user."""
+    results = eight_cells()
+    modes = {"b": {"journal_mode": "wal"}, "a": {"journal_mode": "delete"}}
+    figures = [
+        {"levels": {"threads": threads, "journal_mode": mode}, "value": value, "interval": interval}
+        for threads, mode, value, interval in (
+            ("1", "delete", 4000.0, (3900.0, 4100.0)),
+            ("1", "wal", 8800.0, (8600.0, 9000.0)),
+            ("2", "delete", 5000.0, None),
+            ("2", "wal", 4000.0, None),
+            ("8", "delete", 9000.0, (8900.0, 9100.0)),
+            ("8", "wal", 5000.0, (4900.0, 5100.0)),
+        )
+    ]
+    claims = [
+        {"id": f"faster{text}", "says": f"wal is faster{text}", "needs": f"two disks{text}", "note": f"of old{text}",
+         "predicate": {"ratio": {"of": "throughput", **modes}, "is": "> 1"}},
+        {"id": "alike", "says": "the two are as good as equal",
+         "predicate": {"within": {"of": "throughput", **modes, "margin": "2%"}}},
+        {"id": "cycles", "says": "wal takes fewer cycles", "here": "counters"},
+        {"id": "slow", "says": "the median is below a millisecond somewhere",
+         "predicate": {"mean": {"of": "latency_p50"}, "is": "< 1 ms", "in": "some cell"}},
+    ]  # fmt: skip
+    table = {"file": f"figures{text}.csv", "response": "throughput", "figures": figures, "same_within": 0.1}
+    extra = {
+        "targets": (
+            Target(response="throughput", bound="> 100 ops/s"),
+            Target(response="latency_p99", bound="< 2 ms"),
+            Target(response="disk.util", bound="< 70 %", where={"threads": "8"}),
+        ),
+        "published": Published.model_validate({"tables": [table], "findings": claims}),
+    }
+    return FakeResults(results.study.model_copy(update=extra), results.runs)
+
+
 def hostile() -> FakeResults:
     """Every text that a user writes tries to be HTML."""
     factors = {"<script>alert('f')</script>": ["<script>alert('l')</script>", "b&b"], "threads": [1, 2]}
@@ -246,7 +284,7 @@ def many(runs: int = 10_000) -> FakeResults:
     return FakeResults(study, make_runs(study, runs // len(study.cells)), seconds=600)
 
 
-ALL = {f.__name__: f for f in (eight_cells, twenty_seven_cells, one_cell, hostile, nothing, many)}
+ALL = {f.__name__: f for f in (eight_cells, expected, twenty_seven_cells, one_cell, hostile, nothing, many)}
 
 
 def main(out: Path) -> None:

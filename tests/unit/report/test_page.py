@@ -165,6 +165,44 @@ def test_a_study_with_one_cell_has_a_page(tmp_path) -> None:
     assert "comparisons" not in page.ids
 
 
+@pytest.fixture(scope="module")
+def expected(tmp_path_factory):
+    return Page(write_report(fake_results.expected(), tmp_path_factory.mktemp("expected")).read_text())
+
+
+def test_targets_and_what_was_published_come_after_the_comparisons(expected) -> None:
+    parts = ["comparisons", "targets", "published", "claims", "figures"]
+    assert [part for part in expected.ids if part in parts] == parts
+
+
+def test_every_verdict_is_a_word_with_a_sign_and_not_a_colour_alone(expected) -> None:
+    shown = re.findall(r'<span class="verdict (\w+)">(. [a-z ]+)</span>', expected.html)
+    assert set(shown) == {
+        ("good", "✓ met"),
+        ("bad", "✗ missed"),
+        ("warn", "? cannot tell"),
+        ("good", "✓ agrees"),
+        ("bad", "✗ differs"),
+        ("good", "✓ confirmed"),
+        ("bad", "✗ contradicted"),
+        ("warn", "? open"),
+    }
+    for figure in ("4,000 3,900 to 4,100", "2.20x [2.13, 2.28]", "0.8x", "figures.csv", "it needs hardware counters"):
+        assert figure in re.sub(r"\s+", " ", expected.text)
+
+
+def test_a_page_of_a_study_that_expects_nothing_has_no_such_parts(eight) -> None:
+    page, _ = eight
+    assert not {"targets", "published", "claims"} & set(page.ids)
+    assert "contradicted" not in page.text
+
+
+def test_what_was_published_is_text_and_never_markup(tmp_path) -> None:
+    page = Page(write_report(fake_results.expected("<script>alert('p')</script>"), tmp_path).read_text())
+    assert page.elements["script"] == 1
+    assert page.text.count("<script>alert('p')</script>") >= 5
+
+
 def test_the_environment_is_shown_down_to_its_last_value(eight) -> None:
     page, _ = eight
     for fact in ("Example CPU 9000 <at> 2.4 GHz", "vm.swappiness", "53687091200", "constant_tsc", "not known"):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
 from pathlib import Path
 
 import fake_results
@@ -14,6 +15,7 @@ from rich.console import Console
 from dyno.analysis import analyse, compare_folders
 from dyno.model.findings import format_share
 from dyno.model.run import Outcome
+from dyno.model.targets import Target
 from dyno.report import terminal, to_csv, to_json
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "report"
@@ -95,6 +97,40 @@ def test_chosen_responses_are_shown_and_the_others_named(eight) -> None:
     assert "99th percentile latency (ms, lower is better)" in text
     assert "throughput (ops/s" not in text
     assert "Also measured: throughput, latency_mean" in text
+
+
+def test_targets_and_what_was_published_are_shown_with_their_verdicts() -> None:
+    text = shown(findings_of(fake_results.expected()))
+    assert "throughput > 100 ops/s: met in all 8 cells." in text
+    assert "99th percentile latency < 2 ms: missed; of 8 cells," in text
+    assert "threads=1 journal_mode=wal" in text
+    assert "utilisation of the busiest disk < 70 % with threads=8: cannot tell; it was not measured." in text
+    assert "Order of the cells: " in text
+    assert "With threads=8, wal against delete: " in text
+    for line, verdict in (("faster: wal is faster", "confirmed"), ("alike:", "contradicted"), ("cycles:", "open")):
+        assert next(each for each in text.splitlines() if each.startswith(line)).rstrip().endswith(verdict)
+
+
+@pytest.mark.parametrize("width", [40, 60, 100])
+def test_targets_and_what_was_published_fit_the_terminal(width) -> None:
+    text = shown(findings_of(fake_results.expected()), width=width)
+    assert max(len(line) for line in text.splitlines()) <= width
+    assert "contradicted" in text
+
+
+def test_a_target_that_many_cells_miss_is_cut_short() -> None:
+    results = fake_results.twenty_seven_cells()
+    target = Target(response="throughput", bound="> 9000 ops/s")
+    results.study = results.study.model_copy(update={"targets": (target,)})
+    part = shown(findings_of(results)).partition("\nTargets\n")[2].partition("\n\n")[0]
+    assert part.count("deployment=") == terminal.MOST_CELLS
+    assert re.search(r"^and \d+ more$", part, re.M)
+
+
+def test_what_was_published_cannot_steer_the_terminal() -> None:
+    text = shown(findings_of(fake_results.expected("\x1b[2J[red]")), width=120)
+    assert "\x1b[2J" not in text
+    assert "[red]" in text
 
 
 def test_levels_and_causes_are_text_and_never_markup_or_terminal_codes() -> None:

@@ -78,6 +78,13 @@ def test_a_new_folder_holds_the_study_and_the_machine(results: Results) -> None:
     assert again.ended is None
 
 
+def test_what_others_published_is_kept_word_by_word(tmp_path: Path) -> None:
+    files = {"figures.csv": b"mode,ops\r\nwal,5\n", "findings.yaml": b"# as it was\n"}
+    made = new_results(tmp_path, make_study(), b"", {}, scratch_in(tmp_path), files)
+    assert {path.name: path.read_bytes() for path in (made.folder / "published").iterdir()} == files
+    assert not (new_results(tmp_path, make_study(), b"", {}, scratch_in(tmp_path)).folder / "published").exists()
+
+
 def test_folders_made_in_the_same_second_are_different_ones_in_their_order(tmp_path: Path) -> None:
     made = [new_results(tmp_path, make_study(), b"", {}, scratch_in(tmp_path)).folder for _ in range(5)]
     assert len(set(made)) == 5

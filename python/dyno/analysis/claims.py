@@ -1,0 +1,357 @@
+"""Published findings held against the runs: confirmed, contradicted, or open with the reason.
+
+A finding is made of parts: means and ratios, each with a bound. A part is shown to hold where its whole interval is
+within the bound, and shown not to hold where its whole interval is outside.
+
+Where one part of several decides (one that contradicts "in every cell", one that confirms "in some cell"), luck has as
+many chances as there are parts: such a part counts only by an interval of confidence 1 - alpha / parts (Bonferroni;
+R. G. Miller, Simultaneous Statistical Inference, 2nd edition 1981). Where all parts have to agree, each is asked at the
+study's own confidence, since all of them together are right by luck at most as often as one (R. L. Berger,
+Multiparameter hypothesis testing and acceptance sampling, Technometrics 24, 1982).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Literal
+
+from dyno.analysis.cells import intervals
+from dyno.analysis.comparisons import Measured, between
+from dyno.analysis.sentences import levels
+from dyno.analysis.table import Table
+from dyno.analysis.targets import is_chosen
+from dyno.model import bounds, responses
+from dyno.model.findings import ClaimResult, ClaimVerdict, Evidence, Interval, format_estimate, format_ratio
+from dyno.model.published import (
+    CANNOT_JUDGE,
+    AllOf,
+    AnyOf,
+    Claim,
+    MeanIs,
+    Peak,
+    Predicate,
+    RatioIs,
+    RatioOf,
+    TrendIs,
+    WithinIs,
+)
+from dyno.model.study import Cell, Study
+from dyno.model.units import counted
+
+RATIO = "1"  # the unit of a ratio
+
+
+@dataclass(frozen=True)
+class _Part:
+    """The mean of cell number `b`, or the ratio b / a, and its bound."""
+
+    response: str
+    b: int
+    a: int | None
+    bound: bounds.Bound
+
+
+@dataclass(frozen=True)
+class _Missing:
+    """A part that this study cannot have, and why."""
+
+    why: str
+
+
+@dataclass(frozen=True)
+class _Group:
+    how: Literal["all", "any"]
+    parts: tuple[_Node, ...]
+
+
+_Node = _Part | _Missing | _Group
+Estimate = tuple[float, Interval] | str
+"""A figure with its interval, or why there is none."""
+Found = Mapping[_Part, Estimate]
+Held = Mapping[_Part, bool | None]
+
+
+def judge(study: Study, table: Table, claim: Claim) -> ClaimResult:
+    """What the runs say of a published finding."""
+    if claim.here != "yes":
+        return _result(claim, "open", f"This kind of machine cannot judge it: {CANNOT_JUDGE[claim.here]}.")
+    if claim.predicate is None:
+        return _result(claim, "open", "The study does not say how it could be checked.")
+    tree = _lowered(study, claim.predicate)
+    parts = list(dict.fromkeys(_parts(tree)))
+    confidence = study.replicates.confidence
+    plain = _measured(study, table, parts, confidence)
+    counting = sum(not isinstance(found, str) for found in plain.values())
+    strict_confidence = 1 - (1 - confidence) / max(counting, 1)
+    strict = _measured(study, table, parts, strict_confidence) if counting > 1 else plain
+    truth = _truth(tree, _held(plain), _held(strict))
+    verdict: ClaimVerdict = "open" if truth is None else "confirmed" if truth else "contradicted"
+    reason = _Reason(study, tree, plain, strict, strict_confidence).of(truth)
+    return _result(claim, verdict, reason, tuple(_evidence(study, part, plain[part]) for part in parts))
+
+
+def _result(claim: Claim, verdict: ClaimVerdict, reason: str, evidence: tuple[Evidence, ...] = ()) -> ClaimResult:
+    return ClaimResult(
+        id=claim.id,
+        says=claim.says,
+        here=claim.here,
+        needs=claim.needs,
+        note=claim.note,
+        verdict=verdict,
+        reason=reason,
+        evidence=evidence,
+    )
+
+
+# From what is said to means and ratios of cells
+
+
+def _lowered(study: Study, predicate: Predicate) -> _Node:
+    match predicate:
+        case AllOf():
+            return _Group("all", tuple(_lowered(study, part) for part in predicate.all))
+        case AnyOf():
+            return _Group("any", tuple(_lowered(study, part) for part in predicate.any))
+        case RatioIs():
+            bound = bounds.parse(predicate.wanted, RATIO)
+            return _over(predicate.cells, _ratios(study, predicate.ratio, bound))
+        case WithinIs():
+            margin = predicate.within.margin
+            bound = bounds.Bound(1 / (1 + margin), 1 + margin, True, f"within {margin * 100:.3g}%")
+            return _over(predicate.cells, _ratios(study, predicate.within, bound))
+        case MeanIs():
+            bound = bounds.parse(predicate.wanted, responses.lookup(predicate.mean.of).unit)
+            return _over(predicate.cells, _means(study, predicate, bound))
+        case TrendIs():
+            return _over(predicate.cells, _trends(study, predicate))
+
+
+def _over(cells: str, parts: Sequence[_Node]) -> _Node:
+    return _Group("all" if cells == "every cell" else "any", tuple(parts))
+
+
+def _absent(study: Study, *chosen: Mapping[str, str | Sequence[str]]) -> list[_Node]:
+    """A level that is named and that no cell has, as at a scale with fewer of them."""
+    for each in chosen:
+        for factor, some in each.items():
+            there = {cell.levels.get(factor) for cell in study.cells}
+            for level in [some] if isinstance(some, str) else some:
+                if level not in there:
+                    return [_Missing(f"no cell has {factor}={level} at scale {study.scale}")]
+    return []
+
+
+def _ratios(study: Study, ratio: RatioOf, bound: bounds.Bound) -> list[_Node]:
+    if missing := _absent(study, ratio.a, ratio.b, ratio.where):
+        return missing
+    below = {_others(cell, ratio.a): cell.index for cell in study.cells if _has(cell, ratio.a)}
+    return [
+        _Part(ratio.of, cell.index, a, bound)
+        for cell in study.cells
+        if _has(cell, ratio.b) and is_chosen(cell, ratio.where) and (a := below.get(_others(cell, ratio.a))) is not None
+    ] or [_Missing("no two cells differ in this alone")]
+
+
+def _means(study: Study, predicate: MeanIs, bound: bounds.Bound) -> list[_Node]:
+    where = predicate.mean.where
+    if missing := _absent(study, where):
+        return missing
+    return [_Part(predicate.mean.of, cell.index, None, bound) for cell in study.cells if is_chosen(cell, where)] or [
+        _Missing("no cell has these levels")
+    ]
+
+
+def _trends(study: Study, predicate: TrendIs) -> list[_Node]:
+    """Each step of a rise or fall, or the peak against each other level, for each combination of the other factors."""
+    trend, wanted = predicate.trend, predicate.wanted
+    peak = {trend.over: wanted.at} if isinstance(wanted, Peak) else {}
+    if missing := _absent(study, trend.where, peak):
+        return missing
+    place = {level.name: i for i, level in enumerate(study.factor(trend.over).levels)}
+    groups: dict[tuple[tuple[str, str], ...], list[Cell]] = {}
+    for cell in study.cells:
+        if is_chosen(cell, trend.where):
+            groups.setdefault(_others(cell, {trend.over: ""}), []).append(cell)
+    rises, falls = bounds.parse("> 1", RATIO), bounds.parse("< 1", RATIO)
+    nodes: list[_Node] = []
+    for group in groups.values():
+        ordered = sorted(group, key=lambda cell: place[cell.levels[trend.over]])
+        if isinstance(wanted, Peak):
+            top = next((cell for cell in ordered if cell.levels[trend.over] == wanted.at), None)
+            steps = [(cell, top) for cell in ordered if top is not None and cell is not top]
+        else:
+            steps = list(pairwise(ordered))
+        bound = falls if wanted == "falls" else rises
+        if steps:
+            nodes.append(_Group("all", tuple(_Part(trend.of, b.index, a.index, bound) for a, b in steps)))
+        else:
+            nodes.append(_Missing(f"{trend.over} has a single level at scale {study.scale}"))
+    return nodes or [_Missing("no cell has these levels")]
+
+
+def _has(cell: Cell, chosen: Mapping[str, str]) -> bool:
+    return all(cell.levels.get(factor) == level for factor, level in chosen.items())
+
+
+def _others(cell: Cell, but: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
+    return tuple(item for item in cell.levels.items() if item[0] not in but)
+
+
+def _parts(node: _Node) -> Iterator[_Part]:
+    if isinstance(node, _Part):
+        yield node
+    elif isinstance(node, _Group):
+        for part in node.parts:
+            yield from _parts(part)
+
+
+# From runs to truth
+
+
+def _measured(study: Study, table: Table, parts: Sequence[_Part], confidence: float) -> Found:
+    of_means = {part.response for part in parts if part.a is None}
+    means = {response: intervals(study, table, response, confidence) for response in of_means}
+    found: dict[_Part, Estimate] = {}
+    for part in parts:
+        title, b = responses.lookup(part.response).title, study.cells[part.b]
+        if part.response not in table.values:
+            found[part] = f"{title} was not measured"
+        elif part.a is not None:
+            a = study.cells[part.a]
+            found[part] = _ratio(between(study, table, part.response, a, b, _names(a, b)), title, a, b, confidence)
+        else:
+            runs = counted(len(table.of(part.response, part.b)), "ok run")
+            found[part] = means[part.response].get(part.b, f"{b.name} has {runs} with {title}, and needs 2")
+    return found
+
+
+def _ratio(measured: Measured, title: str, a: Cell, b: Cell, confidence: float) -> Estimate:
+    if measured.pace == "rate":
+        first, second = _names(a, b)
+        return f"the rate of {first} or {second} was given, and {title} says nothing of what they can do"
+    if measured.shift is None:
+        return measured.why_not
+    ratio = measured.shift.ratio(confidence)
+    return ratio.ratio, (ratio.lo, ratio.hi)
+
+
+def _names(a: Cell, b: Cell) -> tuple[str, str]:
+    """Two cells by the levels in which they differ."""
+    differ = [factor for factor, level in a.levels.items() if b.levels.get(factor) != level]
+    first, second = (" ".join(cell.levels[factor] for factor in differ) for cell in (a, b))
+    return first, second
+
+
+def _held(found: Found) -> Held:
+    return {part: None if isinstance(each, str) else part.bound.holds(each[1]) for part, each in found.items()}
+
+
+def _truth(node: _Node, plain: Held, strict: Held) -> bool | None:
+    """Whether it is shown to hold, shown not to, or neither. One that decides alone has to do so by `strict`."""
+    if isinstance(node, _Missing):
+        return None
+    if isinstance(node, _Part):
+        return plain[node]
+    together = [_truth(part, plain, strict) for part in node.parts]
+    alone = [_truth(part, strict, strict) for part in node.parts]
+    enough, all_of = (False, True) if node.how == "all" else (True, False)
+    if all(each is all_of for each in together):
+        return all_of
+    return enough if any(each is enough for each in alone) else None
+
+
+# In words
+
+
+def _evidence(study: Study, part: _Part, found: Estimate) -> Evidence:
+    value, interval = (None, None) if isinstance(found, str) else found
+    return Evidence(
+        response=part.response,
+        unit=responses.lookup(part.response).unit if part.a is None else RATIO,
+        b=study.cells[part.b].levels,
+        a=None if part.a is None else study.cells[part.a].levels,
+        value=value,
+        ci=interval,
+        wanted=part.bound.text,
+        holds=part.bound.holds(interval) if interval else None,
+    )
+
+
+@dataclass(frozen=True)
+class _Reason:
+    """Why a finding stands as it does, in a sentence or two."""
+
+    study: Study
+    tree: _Node
+    plain: Found
+    strict: Found
+    strict_confidence: float
+
+    def of(self, truth: bool | None) -> str:
+        if truth is None:
+            return self._open()
+        held, strictly = _held(self.plain), _held(self.strict)
+        alike = [part for part, each in held.items() if each is truth]
+        verb = "keeps to" if truth else "is outside"
+        if len(held) == 1:
+            return f"{self._shown(alike[0])} {verb} “{alike[0].bound.text}”."
+        if len(alike) == len(held):
+            words, part = "the nearest to its bound", (min if truth else max)(alike, key=self._room)
+        else:
+            decisive = [part for part in alike if strictly[part] is truth] or alike
+            words, part = "the clearest", (max if truth else min)(decisive, key=self._room)
+        count = f"All {len(held)}" if len(alike) == len(held) else f"{len(alike)} of {len(held)}"
+        return f"{count} intervals are {'as' if truth else 'not as'} it says; {words}: {self._whole(part)}."
+
+    def _open(self) -> str:
+        missing = [found for found in self.plain.values() if isinstance(found, str)]
+        missing += [node.why for node in _missing(self.tree)]
+        if missing:
+            more = f" (and {len(missing) - 1} more)" if len(missing) > 1 else ""
+            return f"Not known: {missing[0]}{more}."
+        held = _held(self.plain)
+        if len(held) == 1:
+            return f"The interval is too wide to tell: {self._whole(next(iter(held)))}."
+        yes, no, wide = ([part for part, each in held.items() if each is kind] for kind in (True, False, None))
+        said = ((yes, "as it says"), (no, "not as it says"), (wide, "too wide to tell"))
+        counts = [f"{len(some)} {'is' if len(some) == 1 else 'are'} {what}" for some, what in said if some]
+        text = f"Of {len(held)} intervals {', '.join(counts)}"
+        if wide:
+            text = f"{text}: {self._whole(min(wide, key=self._room))}"
+        if yes if isinstance(self.tree, _Group) and self.tree.how == "any" else no:
+            share = f"{self.strict_confidence * 100:.4g}%"
+            return f"{text}. One of {len(held)} counts alone only at {share} confidence, which it does not reach."
+        return f"{text}."
+
+    def _room(self, part: _Part) -> float:
+        """How far the interval is within the bound, relative to the value; negative where it reaches beyond."""
+        found = self.plain[part]
+        assert not isinstance(found, str), "only what was measured is ranked"
+        (low, high), bound = found[1], part.bound
+        return min(low - bound.low, bound.high - high) / (abs(found[0]) or 1.0)
+
+    def _whole(self, part: _Part) -> str:
+        return f"{self._shown(part)}, where it says “{part.bound.text}”"
+
+    def _shown(self, part: _Part) -> str:
+        found, known, b = self.plain[part], responses.lookup(part.response), self.study.cells[part.b]
+        assert not isinstance(found, str), "only what was measured is shown"
+        value, interval = found
+        if part.a is None:
+            where = f" with {levels(b.levels)}" if b.levels else ""
+            return f"{known.title}{where}: {format_estimate(value, interval)} {known.unit}"
+        a = self.study.cells[part.a]
+        first, second = _names(a, b)
+        shared = {factor: level for factor, level in b.levels.items() if a.levels.get(factor) == level}
+        where = f" with {levels(shared)}" if shared else ""
+        return f"{known.title} of {second} against {first}{where}: {format_ratio(value, interval)}"
+
+
+def _missing(node: _Node) -> Iterator[_Missing]:
+    if isinstance(node, _Missing):
+        yield node
+    elif isinstance(node, _Group):
+        for part in node.parts:
+            yield from _missing(part)

@@ -1,0 +1,145 @@
+"""The cells beside published figures. Verdicts are by intervals; a figure without one is shown and judges nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from dyno import stats
+from dyno.analysis.sentences import levels
+from dyno.model import responses
+from dyno.model.findings import (
+    Agreement,
+    CellSummary,
+    Comparison,
+    Interval,
+    Pace,
+    PublishedCell,
+    PublishedRatio,
+    PublishedResult,
+    Ranks,
+    format_ratio,
+)
+from dyno.model.published import PublishedFigure, PublishedTable
+
+FEWEST_RANKED = 5  # of four cells even the same order has a p of 1 in 12
+
+Figures = Mapping[tuple[tuple[str, str], ...], PublishedFigure]
+
+
+def beside(
+    table: PublishedTable,
+    cells: Sequence[CellSummary],
+    comparisons: Sequence[Comparison],
+    confidence: float,
+    paces: Mapping[int, Pace],
+) -> PublishedResult:
+    """A table's figures with the cells that they are of, their order, and the ratios between them.
+
+    `cells` and `comparisons` may be of any response. `paces` has the cells whose throughput was not the system's alone:
+    a rate that was given is shown and judges nothing.
+    """
+    figures: Figures = {_key(figure.levels): figure for figure in table.figures}
+    both = tuple(
+        PublishedCell(
+            cell=cell.cell,
+            levels=cell.levels,
+            mean=cell.mean,
+            ci=cell.ci,
+            published=figure.value,
+            published_ci=figure.interval,
+        )
+        for cell in cells
+        if cell.response == table.response and (figure := figures.get(_key(cell.levels))) is not None
+    )
+    of_pace = responses.lookup(table.response).of_pace
+    ratios = (_ratio(found, figures, table.same_within) for found in comparisons if found.response == table.response)
+    return PublishedResult(
+        file=table.file,
+        response=table.response,
+        unit=responses.lookup(table.response).unit,
+        ranks=_ranks([cell for cell in both if not of_pace or paces.get(cell.cell) != "rate"], confidence),
+        cells=both,
+        ratios=tuple(ratio for ratio in ratios if ratio is not None),
+    )
+
+
+def _key(chosen: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
+    return tuple(sorted(chosen.items()))
+
+
+def _ranks(cells: Sequence[PublishedCell], confidence: float) -> Ranks:
+    pairs = [(cell.mean, cell.published) for cell in cells if cell.mean is not None]
+    n = len(pairs)
+    if n < FEWEST_RANKED:
+        text = f"Order of the cells: cannot tell, {n} cells have both figures and {FEWEST_RANKED} are the fewest."
+        return Ranks(tau=None, p=None, n=n, verdict="cannot tell", sentence=text)
+    found = stats.kendall([mean for mean, _ in pairs], [value for _, value in pairs])
+    if found is None:
+        text = "Order of the cells: cannot tell, all figures of one side are the same."
+        return Ranks(tau=None, p=None, n=n, verdict="cannot tell", sentence=text)
+    verdict: Agreement = "cannot tell"
+    if found.p < 1 - confidence:
+        verdict = "agrees" if found.tau > 0 else "differs"
+    text = f"Order of the cells: {verdict}, tau-b {found.tau:.2f} (p = {found.p:.2g}, n = {n} cells)."
+    return Ranks(tau=found.tau, p=found.p, n=n, verdict=verdict, sentence=text)
+
+
+def _ratio(found: Comparison, figures: Figures, margin: float) -> PublishedRatio | None:
+    a = figures.get(_key({**found.within, found.factor: found.a}))
+    b = figures.get(_key({**found.within, found.factor: found.b}))
+    if a is None or b is None:
+        return None
+    ratio = b.value / a.value if a.value > 0 and b.value > 0 else None
+    interval = stats.quotient_interval(b.value, b.interval, a.value, a.interval) if a.interval and b.interval else None
+    which, how_much = _sides(found.ci, interval), _sizes(found, ratio, interval, margin)
+    if found.pace == "rate":
+        which = how_much = "cannot tell"
+    return PublishedRatio(
+        factor=found.factor,
+        a=found.a,
+        b=found.b,
+        within=found.within,
+        ratio=found.ratio,
+        ci=found.ci,
+        published=ratio,
+        published_ci=interval,
+        which_is_higher=which,
+        by_how_much=how_much,
+        sentence=_sentence(found, ratio, interval, which, how_much),
+    )
+
+
+def _sides(ours: Interval | None, theirs: Interval | None) -> Agreement:
+    """Whether both show the same one to be higher."""
+    sides = [None if ends is None else 1 if ends[0] > 1 else -1 if ends[1] < 1 else None for ends in (ours, theirs)]
+    if None in sides:
+        return "cannot tell"
+    return "agrees" if sides[0] == sides[1] else "differs"
+
+
+def _sizes(found: Comparison, ratio: float | None, interval: Interval | None, margin: float) -> Agreement:
+    """Whether the ratio of the two ratios is shown to be near 1, or shown not to be 1."""
+    if found.ratio is None or found.ci is None or ratio is None or interval is None:
+        return "cannot tell"
+    apart = stats.quotient_interval(found.ratio, found.ci, ratio, interval)
+    if apart is None:
+        return "cannot tell"
+    if 1 / (1 + margin) <= apart[0] and apart[1] <= 1 + margin:
+        return "agrees"
+    return "differs" if apart[0] > 1 or apart[1] < 1 else "cannot tell"
+
+
+def _sentence(
+    found: Comparison, ratio: float | None, interval: Interval | None, which: Agreement, how_much: Agreement
+) -> str:
+    where = f"With {levels(found.within)}, " if found.within else ""
+    here = format_ratio(found.ratio, found.ci) if found.ratio is not None and found.ci else "not known"
+    if found.pace == "rate":
+        return f"{where}{found.b} against {found.a}: {here} here, of a rate that was given: cannot tell."
+    if ratio is None:
+        return f"{where}{found.b} against {found.a}: {here} here; no ratio of the published figures."
+    if interval is None:
+        theirs = f"{ratio:.3g}x published, without an interval: cannot tell"
+    else:
+        theirs = f"{format_ratio(ratio, interval)} published; which is higher: {which}; by how much: {how_much}"
+    return f"{where}{found.b} against {found.a}: {here} here, {theirs}."

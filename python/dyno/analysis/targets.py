@@ -1,0 +1,81 @@
+"""Whether the cells reach what the study asks of them: by the interval of each cell's mean, never by the mean alone."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from dyno.analysis.sentences import levels
+from dyno.model import bounds, responses
+from dyno.model.findings import CellSummary, TargetCell, TargetResult, TargetVerdict, format_estimate
+from dyno.model.study import Cell, Study
+from dyno.model.targets import Target
+from dyno.model.units import counted
+
+_VERDICTS: Mapping[bool | None, TargetVerdict] = {True: "met", False: "missed", None: "cannot tell"}
+
+
+def judge(study: Study, target: Target, cells: Sequence[CellSummary]) -> TargetResult:
+    """The target in each cell that it is asked of, and from those of the study: met in all of them, or missed in one.
+
+    `cells` may be of any response. A response of one operation is not asked of cells without that operation.
+    """
+    known = responses.lookup(target.response)
+    bound = bounds.parse(target.bound, known.unit)
+    found = {cell.cell: cell for cell in cells if cell.response == target.response}
+    asked = [cell for cell in study.cells if is_chosen(cell, target.where)]
+    if responses.of_operation(target.response) and found:
+        asked = [cell for cell in asked if cell.index in found]
+    judged = tuple(_of_cell(cell, found.get(cell.index), bound) for cell in asked)
+    return TargetResult(
+        response=target.response,
+        unit=known.unit,
+        bound=bound.text,
+        where=target.where,
+        verdict=_of_all(judged),
+        sentence=_sentence(target, bound, judged),
+        cells=judged,
+    )
+
+
+def is_chosen(cell: Cell, where: Mapping[str, Sequence[str]]) -> bool:
+    """Whether a cell has one of the levels asked for of each factor."""
+    return all(cell.levels.get(factor) in some for factor, some in where.items())
+
+
+def _of_cell(cell: Cell, found: CellSummary | None, bound: bounds.Bound) -> TargetCell:
+    interval = found.ci if found else None
+    return TargetCell(
+        cell=cell.index,
+        levels=cell.levels,
+        n=found.n if found else 0,
+        mean=found.mean if found else None,
+        ci=interval,
+        verdict=_VERDICTS[bound.holds(interval) if interval else None],
+    )
+
+
+def _of_all(judged: Sequence[TargetCell]) -> TargetVerdict:
+    verdicts = {cell.verdict for cell in judged}
+    if "missed" in verdicts:
+        return "missed"
+    return "met" if verdicts == {"met"} else "cannot tell"
+
+
+def _sentence(target: Target, bound: bounds.Bound, judged: Sequence[TargetCell]) -> str:
+    known = responses.lookup(target.response)
+    where = {factor: " or ".join(some) for factor, some in target.where.items()}
+    asked = f"{known.title} {bound.text}{f' with {levels(where)}' if where else ''}"
+    if not judged:
+        return f"{asked}: cannot tell; no cell of this study is asked."
+    if all(cell.mean is None for cell in judged):
+        return f"{asked}: cannot tell; it was not measured."
+    verdict = _of_all(judged)
+    if len(judged) == 1:
+        (only,) = judged
+        size = "no ok run" if only.mean is None else f"{format_estimate(only.mean, only.ci)} {known.unit}"
+        return f"{asked}: {verdict}, {size} (n = {counted(only.n, 'run')})."
+    by_verdict = {name: [cell for cell in judged if cell.verdict == name] for name in _VERDICTS.values()}
+    if len(by_verdict[verdict]) == len(judged):
+        return f"{asked}: {verdict} in all {len(judged)} cells."
+    parts = [f"{name} in {len(some)}" for name, some in by_verdict.items() if some]
+    return f"{asked}: {verdict}; of {len(judged)} cells, {', '.join(parts)}."

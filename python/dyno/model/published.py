@@ -1,0 +1,180 @@
+"""What others have published: their figures of this study's cells, and what they found, as far as it can be checked.
+
+A predicate is what a finding says of means and ratios. It asks of intervals, so that it is shown to hold, shown not to
+hold, or neither.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BeforeValidator, ConfigDict, Field, WithJsonSchema
+
+from dyno.model.base import Frozen, level_name
+from dyno.model.targets import Chosen, OneEach
+from dyno.model.units import Share
+
+Scope = Literal["every cell", "some cell"]
+Here = Literal["yes", "counters", "hosts", "disk", "kvm"]
+
+CANNOT_JUDGE: dict[str, str] = {
+    "counters": "it needs hardware counters",
+    "hosts": "it needs nodes with machines of their own",
+    "disk": "it needs a disk that rotates, or whose caches can be made truly cold",
+    "kvm": "it needs virtual machines",
+}
+"""Why a finding stays open on this kind of machine, whatever was measured on it."""
+
+IN_DESCRIPTION = "whether it is said of every cell or of some cell"
+
+
+class Aliased(Frozen):
+    """A value some of whose keys are words that Python keeps for itself."""
+
+    model_config = ConfigDict(validate_by_name=True, validate_by_alias=True, serialize_by_alias=True)
+
+
+class RatioOf(Frozen):
+    """b / a of a response, all else equal."""
+
+    of: Annotated[str, Field(description="which response")]
+    b: Annotated[OneEach, Field(description="the cells above the line: factor to level")]
+    a: Annotated[OneEach, Field(description="the cells below the line, of the same factors")]
+    where: Annotated[Chosen, Field(description="only these levels of the other factors")] = {}
+
+
+class RatioIs(Aliased):
+    """A ratio keeps to a bound."""
+
+    ratio: RatioOf
+    wanted: Annotated[str, Field(alias="is", description="a bound without unit: > 1, or 0.94 to 0.96")]
+    cells: Annotated[Scope, Field(alias="in", description=IN_DESCRIPTION)] = "every cell"
+
+
+class WithinOf(RatioOf):
+    """As a ratio, near to 1."""
+
+    margin: Annotated[Share, Field(gt=0, description="2% asks for a ratio between 1 / 1.02 and 1.02")]
+
+
+class WithinIs(Aliased):
+    """Two things are as good as equal."""
+
+    within: WithinOf
+    cells: Annotated[Scope, Field(alias="in", description=IN_DESCRIPTION)] = "every cell"
+
+
+class MeanOf(Frozen):
+    """The mean of a response."""
+
+    of: Annotated[str, Field(description="which response")]
+    where: Annotated[Chosen, Field(description="only these levels")] = {}
+
+
+class MeanIs(Aliased):
+    """A mean keeps to a bound."""
+
+    mean: MeanOf
+    wanted: Annotated[str, Field(alias="is", description="a bound in the response's unit, such as < 5 ms")]
+    cells: Annotated[Scope, Field(alias="in", description=IN_DESCRIPTION)] = "every cell"
+
+
+class TrendOf(Frozen):
+    """A response over the levels of a factor, in the order in which they were declared."""
+
+    of: Annotated[str, Field(description="which response")]
+    over: Annotated[str, Field(description="the factor")]
+    where: Annotated[Chosen, Field(description="only these levels of the factors")] = {}
+
+
+def _level(given: Any) -> Any:
+    return level_name(given) if isinstance(given, (str, int, float)) else given
+
+
+class Peak(Aliased):
+    """The level at which a response is above its value at every other level."""
+
+    at: Annotated[
+        str, BeforeValidator(_level), WithJsonSchema({"type": ["string", "number", "boolean"]}), Field(alias="peaks-at")
+    ]
+
+
+class TrendIs(Aliased):
+    """A response rises or falls with each step from level to level, or has its peak at one of them."""
+
+    trend: TrendOf
+    wanted: Annotated[
+        Literal["rises", "falls"] | Peak, Field(alias="is", description="rises, falls or {peaks-at: level}")
+    ]
+    cells: Annotated[Scope, Field(alias="in", description=IN_DESCRIPTION)] = "every cell"
+
+
+class AllOf(Frozen):
+    """Each of these holds."""
+
+    all: tuple[Predicate, ...]
+
+
+class AnyOf(Frozen):
+    """At least one of these holds."""
+
+    any: tuple[Predicate, ...]
+
+
+Predicate = RatioIs | WithinIs | MeanIs | TrendIs | AllOf | AnyOf
+
+
+class ClaimSource(Frozen):
+    """A finding in the words of a publication."""
+
+    id: Annotated[str, Field(description="a name for it, used once")]
+    says: Annotated[str, Field(description="the finding in a sentence")]
+    here: Annotated[
+        Here,
+        Field(description="yes, or what a machine must have to judge it that this one has not: the finding stays open"),
+    ] = "yes"
+    needs: Annotated[str | None, Field(description="under which condition it is said")] = None
+    note: Annotated[str | None, Field(description="what a reader should know of it")] = None
+
+
+class Claim(ClaimSource):
+    """A published finding with what can be checked of it."""
+
+    predicate: Annotated[Predicate | None, Field(description="what it says of means and ratios")] = None
+
+
+class PublishedFigure(Frozen):
+    """A published figure, in the unit of the response."""
+
+    levels: dict[str, str]
+    value: float
+    interval: tuple[float, float] | None = None
+
+
+class PublishedTable(Frozen):
+    """Published figures of one response."""
+
+    file: Annotated[str, Field(description="its name in the folder `published` of the results")]
+    response: str
+    figures: tuple[PublishedFigure, ...]
+    same_within: Annotated[float, Field(description="how near two ratios have to be, as a share, to be called alike")]
+
+
+class PublishedFile(Frozen):
+    """A file that was read: as the study file names it, and its checksum."""
+
+    file: str
+    sha256: str
+
+
+class Published(Frozen):
+    """All that a study is set beside."""
+
+    tables: tuple[PublishedTable, ...] = ()
+    findings: tuple[Claim, ...] = ()
+    files: tuple[PublishedFile, ...] = ()
+
+
+AllOf.model_rebuild()
+AnyOf.model_rebuild()
+Claim.model_rebuild()
