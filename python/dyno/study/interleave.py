@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from dyno.model.base import UserError
-from dyno.model.study import Factor, Level, Study
+from dyno.model.study import DesignSpec, Factor, Level, Study
 
 SIDE = "side"
 BASE, NEW = "base", "new"
@@ -36,6 +36,9 @@ def interleave(base: Study, new: Study, *, precision: str, **rule: Any) -> Study
             "study": f"{base.study}-gate",
             "factors": [Factor(name=SIDE, levels=(Level(value=BASE), Level(value=NEW))), *base.factors],
             "compare": SIDE,
+            # What a screening tells apart, and what others have published, is of the base's own factors.
+            "design": DesignSpec(kind="cells"),
+            "published": None,
             "cells": cells,
             "replicates": replicates,
             "overrides": [f"{name}: {text}" for name, side in sides for text in side.overrides],

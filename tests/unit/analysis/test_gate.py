@@ -12,6 +12,9 @@ from small_studies import Runs, study
 from dyno import stats
 from dyno.analysis import cannot_tell, gate_blocks, gate_sessions
 from dyno.model.base import UserError
+from dyno.model.fractions import fraction_of
+from dyno.model.published import Published
+from dyno.model.study import DesignSpec
 from dyno.study import interleave
 
 N = 12
@@ -142,6 +145,15 @@ def test_two_versions_become_sides_of_one_study() -> None:
     assert both.cells[3].system.options == {"cache": 1}
     assert both.cells[2].system.options == {}
     assert (both.replicates.precision, both.replicates.precision_of) == (0.015, "ratio")
+
+
+def test_the_study_of_two_versions_is_no_screening_and_is_set_beside_nothing_published() -> None:
+    plan = study({"threads": [1, 4], "journal": ["delete", "wal"]}, min=3).model_copy(
+        update={"design": DesignSpec(kind="screening"), "published": Published()}
+    )
+    both = interleave(plan, plan, precision="1.5%")
+    assert (fraction_of(both), both.published) == (None, None)
+    assert len(both.cells) == 8
 
 
 def test_versions_with_other_cells_and_a_factor_called_side_are_refused() -> None:
