@@ -13,17 +13,18 @@ from typing import Any
 
 import polars as pl
 
+from dyno.design import measured_part
 from dyno.lab.datasets import DataSets, size_of
 from dyno.lab.disk import DiskFull, DiskGuard
 from dyno.lab.interrupt import Interrupt
 from dyno.lab.runner import WatchedRunner
 from dyno.model.base import InvalidRun, RunError
-from dyno.model.run import Outcome, RunRecord, Slot, Step, StepTime
+from dyno.model.run import MeasuredPart, Outcome, RunRecord, Slot, Step, StepTime
 from dyno.model.study import Cell, Study
 from dyno.observers.base import Observer
 from dyno.store import Staged
 from dyno.systems.base import System
-from dyno.workloads.base import Measured, Workload
+from dyno.workloads.base import Measured, Workload, rates
 
 _RESIDENT_AT_MOST = 0.01
 """Share of the data files that may be in page cache after they were dropped: read-ahead of a neighbour's open may
@@ -56,6 +57,7 @@ class Execution:
     _wrong: Step | None = None
     _begun: float = 0.0
     _measured: Measured | None = None
+    _part: MeasuredPart | None = None
     _samples: pl.DataFrame | None = None
     _settings: dict[str, Any] = field(default_factory=dict)
     _status: dict[str, float] = field(default_factory=dict)
@@ -122,6 +124,7 @@ class Execution:
         with self._timed(Step.CHECK):
             self.system.check(limits.stop)
             self.guard.grew(size_of(self.system.place.data) - size_of(snapshot))
+            self._take_part(self._runner, self._measured)
 
     def _data_set(self) -> Path:
         block = self.slot.block if self.study.prepare == "per-block" else None
@@ -192,6 +195,22 @@ class Execution:
             there = ", ".join(sorted(measured.responses))
             raise InvalidRun(f"the driver gave no {wanted!r} (replicates.of); it gave {there}")
 
+    def _take_part(self, runner: WatchedRunner, measured: Measured) -> None:
+        """Find out what the run went through, and keep what counts of it. The system has stopped by then."""
+        if measured.intervals is None:
+            return
+        series, interval_s, seconds = rates(measured)
+        self._part = measured_part(
+            series,
+            interval_s,
+            seconds,
+            # From a cold start on everything was asked for, what becomes warm on the way included.
+            may_cut=self.cell.host.caches == "warm" and self.workload.cuts(),
+            confidence=self.study.replicates.confidence,
+        )
+        if self._part.from_s > 0:
+            self._measured = self.workload.cut(runner, measured, len(series) - self._part.intervals)
+
     def _seed(self) -> int:
         # One seed a block: the cells of a block are asked the same questions, which takes that noise out of ratios.
         return (self.study.seed * 1_000_003 + self.slot.block) % 2**64
@@ -253,6 +272,7 @@ class Execution:
             seconds=time.monotonic() - self._begun,
             measured_from_ns=measured.measured_from_ns if measured else None,
             measured_to_ns=measured.measured_to_ns if measured else None,
+            measured=self._part if measured else None,
             steps=tuple(self._steps),
             driver_s=self._runner.seconds if self._runner else 0.0,
             responses=_finite(measured.responses) if measured else {},

@@ -148,7 +148,7 @@ def _cells(cells: Sequence[CellSummary], precision_of: str) -> Table:
     factors = list(dict.fromkeys(factor for cell in cells for factor in cell.levels))
     _columns(table, *(factors or ["cell"]))
     _columns(table, "n", "not ok", "mean", "sd", "cov", "interval", "+-", justify="right")
-    _columns(table, "ratio within" if precision_of == "ratio" else "precise")
+    _columns(table, "ratio within" if precision_of == "ratio" else "precise", *_remark_column(cells))
     for cell in cells:
         _row(
             table,
@@ -161,6 +161,7 @@ def _cells(cells: Sequence[CellSummary], precision_of: str) -> Table:
             f"[{format_quantity(cell.ci[0])}, {format_quantity(cell.ci[1])}]" if cell.ci else "-",
             _share(cell.precision),
             _precise(cell, precision_of),
+            *(Text(cell.remark, style="yellow") for _ in _remark_column(cells)),
         )
     return table
 
@@ -170,7 +171,7 @@ def _narrow_cells(cells: Sequence[CellSummary], precision_of: str) -> Table:
     table = _table()
     _columns(table, "cell")
     _columns(table, "n", "not ok", "mean", "+-", justify="right")
-    _columns(table, "ratio within" if precision_of == "ratio" else "precise")
+    _columns(table, "ratio within" if precision_of == "ratio" else "precise", *_remark_column(cells))
     for cell in cells:
         not_ok = str(cell.failed + cell.invalid + cell.partial)
         _row(
@@ -181,8 +182,14 @@ def _narrow_cells(cells: Sequence[CellSummary], precision_of: str) -> Table:
             _or_dash(cell.mean),
             _share(cell.precision),
             _precise(cell, precision_of),
+            *(Text(cell.remark, style="yellow") for _ in _remark_column(cells)),
         )
     return table
+
+
+def _remark_column(cells: Sequence[CellSummary]) -> list[str]:
+    """Only where there is something to remark."""
+    return ["remark"] if any(cell.remark for cell in cells) else []
 
 
 def _precise(cell: CellSummary, precision_of: str) -> Text:

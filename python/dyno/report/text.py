@@ -30,6 +30,7 @@ def to_csv(findings: Findings) -> str:
             "ci_high",
             "precision",
             "converged",
+            "unsteady",
         ]
     )
     for cell in findings.cells:
@@ -42,6 +43,7 @@ def to_csv(findings: Findings) -> str:
                 *(cell.ci or ("", "")),
                 cell.precision,
                 "true" if cell.converged else "false",
+                cell.unsteady,
             ]
         )
     return text.getvalue()

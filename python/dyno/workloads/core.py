@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ RESULT_FORMAT = 1
 _QUANTILES = ("mean", "p50", "p90", "p95", "p99", "p999", "max")
 _SHOWN = ("mean", "p50", "p95", "p99", "max")
 _CONNECTED = ("mysql", "postgresql")
+_ONLY_TO_CUT = ("reconnects", "cpu")  # keys of an interval that are not kept
 
 
 def job(
@@ -60,6 +62,18 @@ def drive_together(runner: Runner, jobs: Sequence[dict[str, Any]], *, max_errors
         if result["total"]["count"] == 0:
             raise InvalidRun("the driver ended without a single successful operation")
     return measured
+
+
+def cut(runner: Runner, measured: Measured, drivers: int, first: int) -> Measured:
+    """What a run phase measured from its interval number `first` on, exactly. Raises RunError."""
+    whole = runner.folder / ("merged" if drivers > 1 else "run")
+    out = runner.folder / "cut"
+    words = [runner.core, "cut", "--from-interval", str(first), "--out", str(out), str(whole)]
+    status = runner.execute(words, kept_as="cut")
+    if status != 0:
+        raise RunError(f"dyno-core cut ended with status {status}: {runner.complaint or 'it said nothing'}")
+    part = _measured(_read(out / "result.json", status, runner.complaint), [measured.job], out)
+    return replace(part, notes=measured.notes)
 
 
 def load(runner: Runner, job: dict[str, Any]) -> None:
@@ -205,6 +219,8 @@ def _intervals(path: Path) -> pl.DataFrame:
     for line in path.read_text().splitlines():
         row = json.loads(line)
         latency, service, kinds = row.pop("latency_us") or {}, row.pop("service_us") or {}, row.pop("error_kinds")
+        for name in _ONLY_TO_CUT:
+            row.pop(name, None)
         rows.append(
             {
                 **row,

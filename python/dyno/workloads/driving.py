@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import Field, model_validator
 
@@ -12,7 +12,7 @@ from dyno.model.base import Frozen
 from dyno.model.endpoint import Endpoint
 from dyno.model.units import Duration, PositiveDuration, Share
 from dyno.workloads import core
-from dyno.workloads.base import Measured, Runner
+from dyno.workloads.base import Measured, Runner, Workload
 
 SERVERS = frozenset({"mysql", "postgresql"})
 """The backends that are reached by a connection, on which there is something to wait for."""
@@ -41,6 +41,13 @@ class DrivingOptions(Frozen):
     warmup_operations: Annotated[
         int, Field(ge=0, le=10**12, description="before the measured part, over all threads")
     ] = 0
+    warmup_detect: Annotated[
+        bool,
+        Field(
+            description="with caches: warm, what comes before throughput is steady is left out too, where that is "
+            "found; false: the measured part is what was asked for"
+        ),
+    ] = True
     interval: Annotated[
         Duration, Field(ge=0.01, le=60, description="of the time series that are kept beside a run's figures")
     ] = 1.0
@@ -92,6 +99,21 @@ class DrivingOptions(Frozen):
                 f"limits are of servers, and a store of backend {backend} is reached by no connection: leave them out"
             )
         return None
+
+
+D = TypeVar("D", bound=DrivingOptions)
+
+
+class DrivenWorkload(Workload[D]):
+    """One that keeps a histogram of each interval, so that its figures can be had of a part of a run too."""
+
+    def cuts(self) -> bool:
+        """Unless it is asked not to."""
+        return self.options.warmup_detect
+
+    def cut(self, runner: Runner, measured: Measured, first: int) -> Measured:
+        """From the record of the driver, or of all of them."""
+        return core.cut(runner, measured, self.options.drivers, first)
 
 
 def with_limits(endpoint: Endpoint, limits: TimeLimits | None) -> Endpoint:

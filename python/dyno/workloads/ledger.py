@@ -10,8 +10,8 @@ from pydantic import Field
 from dyno.model.endpoint import Endpoint
 from dyno.model.units import Size
 from dyno.workloads import core
-from dyno.workloads.base import Checked, Measured, Runner, Workload
-from dyno.workloads.driving import DrivingOptions, drive, with_limits
+from dyno.workloads.base import Checked, Measured, Runner
+from dyno.workloads.driving import DrivenWorkload, DrivingOptions, drive, with_limits
 
 _WRONG = {"lost": "acknowledged and absent", "duplicated": "there more than once", "altered": "not as written"}
 
@@ -22,7 +22,7 @@ class LedgerOptions(DrivingOptions):
     payload: Annotated[Size, Field(ge=0, le=65535, description="bytes of each row besides its number")] = 100
 
 
-class LedgerWorkload(Workload[LedgerOptions]):
+class LedgerWorkload(DrivenWorkload[LedgerOptions]):
     """Writes numbered rows and keeps the numbers that were acknowledged; then counts what is there."""
 
     kind = "ledger"

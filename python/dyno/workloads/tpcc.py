@@ -13,8 +13,8 @@ from pydantic import Field, model_validator
 
 from dyno.model.endpoint import Endpoint
 from dyno.workloads import core
-from dyno.workloads.base import Checked, Measured, Runner, Workload
-from dyno.workloads.driving import DrivingOptions, drive, with_limits
+from dyno.workloads.base import Checked, Measured, Runner
+from dyno.workloads.driving import DrivenWorkload, DrivingOptions, drive, with_limits
 
 _ITEMS, _CUSTOMERS = 100_000, 3000
 # About what a warehouse takes at the specification's sizes, indexes and half-full pages included.
@@ -46,7 +46,7 @@ class TpccOptions(DrivingOptions):
         return self
 
 
-class TpccWorkload(Workload[TpccOptions]):
+class TpccWorkload(DrivenWorkload[TpccOptions]):
     """Load and run phases by `dyno-core drive`, and after each run the consistency conditions 1 to 4."""
 
     kind = "tpcc"

@@ -14,8 +14,8 @@ from dyno.model.base import Frozen
 from dyno.model.endpoint import Endpoint
 from dyno.model.units import Duration, Share, Size
 from dyno.workloads import core
-from dyno.workloads.base import Measured, Runner, Workload
-from dyno.workloads.driving import DrivingOptions, drive, with_limits
+from dyno.workloads.base import Measured, Runner
+from dyno.workloads.driving import DrivenWorkload, DrivingOptions, drive, with_limits
 
 KeyChooser = Literal[
     "zipfian", "clustered-zipfian", "ycsb-zipfian", "uniform", "latest", "hotspot", "exponential", "sequential"
@@ -132,7 +132,7 @@ class YcsbOptions(DrivingOptions):
         return self.key_chooser or CHOOSERS.get(self.mix or "", "zipfian")
 
 
-class YcsbWorkload(Workload[YcsbOptions]):
+class YcsbWorkload(DrivenWorkload[YcsbOptions]):
     """Load and run phases by `dyno-core drive`."""
 
     kind = "ycsb"
