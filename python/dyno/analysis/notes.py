@@ -42,7 +42,7 @@ def notes(
     yield from _missing(table, cells)
     yield from _precision(study, cells)
     yield from _courses(study, table)
-    yield from _within(table, cells)
+    yield from _within(study, table, cells)
     yield from _promises(study, table)
     yield from _errors(table)
     yield from _loops(study, table)
@@ -114,8 +114,8 @@ def _courses(study: Study, table: Table) -> Iterator[str]:
         yield f"Throughput changed before it became steady in {cold:,} {of}, which were cold: all of that counts."
     if warm := len(kept) - cold:
         yield (
-            f"A warm-up was found and stays in the figures of {warm:,} {of}: the study asks for that (warmup_detect), or "
-            "the driver keeps no histograms from which the rest could be had."
+            f"A warm-up was found and stays in the figures of {warm:,} {of}: the study asks for that (warmup_detect), "
+            "or the driver keeps no histograms from which the rest could be had."
         )
     if kinds[None]:
         yield (
@@ -124,7 +124,7 @@ def _courses(study: Study, table: Table) -> Iterator[str]:
         )
 
 
-def _within(table: Table, cells: Sequence[CellSummary]) -> Iterator[str]:
+def _within(study: Study, table: Table, cells: Sequence[CellSummary]) -> Iterator[str]:
     """How sure a throughput is that stands on one run alone."""
     alone = {cell.cell for cell in cells if cell.n == 1}
     told = [
@@ -135,8 +135,8 @@ def _within(table: Table, cells: Sequence[CellSummary]) -> Iterator[str]:
     ]
     if told:
         yield (
-            f"Throughput within a single run, by batch means: {listed(told)}. That is how sure the mean of that run "
-            "is, and says nothing of what another run would give."
+            f"Throughput within a single run, at {study.replicates.confidence * 100:.4g}% confidence by batch means: "
+            f"{listed(told)}. That is how sure the mean of that run is; it says nothing of what another run would give."
         )
 
 
