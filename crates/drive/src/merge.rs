@@ -94,7 +94,7 @@ pub fn cut(folder: &Path, from_interval: u64, out: &Path) -> Result<Value, Merge
     let mut merged = Merged::new(&parts);
     if from_interval > 0 {
         merged
-            .leave_out(from_interval, parts[0].elapsed_s())
+            .leave_out(from_interval, &parts[0])
             .map_err(|why| MergeError(format!("{}: {why}", folder.display())))?;
     }
     write(&merged, &parts, out)
@@ -235,7 +235,7 @@ fn check_together(parts: &[Part]) -> Result<(), MergeError> {
 
 /// All parts' recordings.
 struct Merged {
-    /// By whether they belong to the measured part as it was asked for, and by number.
+    /// By whether they belong to the measured part as it was asked for, and by their begin in ns since the epoch.
     intervals: BTreeMap<(bool, u64), (Span, Recording)>,
     interval_ns: u64,
     /// Of the measured part.
@@ -264,24 +264,32 @@ impl Merged {
         let mut intervals: BTreeMap<(bool, u64), (Span, Recording)> = BTreeMap::new();
         for part in parts {
             for line in &part.intervals {
-                let origin_ns = if line.warmup {
-                    part.number("started_ns")
+                let begin = if line.warmup {
+                    "started_ns"
                 } else {
-                    part.number("measured_from_ns")
+                    "measured_from_ns"
                 };
-                let number = line.start_ns.saturating_sub(origin_ns) / interval_ns;
+                let since_ns = line.start_ns.saturating_sub(part.number(begin));
+                // Several drivers' intervals get one grid, that of the first to begin: else each would be as much
+                // longer as the drivers began apart.
+                let start_ns = match parts {
+                    [_] => line.start_ns,
+                    _ => least(parts, begin) + since_ns / interval_ns * interval_ns,
+                };
                 // The warm-up comes first.
                 let (span, recording) =
-                    intervals.entry((!line.warmup, number)).or_insert_with(|| {
-                        let span = Span {
-                            start_ns: line.start_ns,
-                            end_ns: line.end_ns,
-                            warmup: line.warmup,
-                            cpu: line.cpu.map(|_| Cpu::default()),
-                        };
-                        (span, Recording::new(operations.len(), open))
-                    });
-                span.end_ns = span.end_ns.max(line.end_ns);
+                    intervals
+                        .entry((!line.warmup, start_ns))
+                        .or_insert_with(|| {
+                            let span = Span {
+                                start_ns,
+                                end_ns: start_ns,
+                                warmup: line.warmup,
+                                cpu: line.cpu.map(|_| Cpu::default()),
+                            };
+                            (span, Recording::new(operations.len(), open))
+                        });
+                span.end_ns = span.end_ns.max(start_ns + (line.end_ns - line.start_ns));
                 // One CPU time stands in all lines of an interval.
                 if operations.first() == Some(&line.operation) {
                     span.cpu = span.cpu.zip(line.cpu).map(|(sum, cpu)| sum + cpu);
@@ -303,9 +311,11 @@ impl Merged {
         }
     }
 
-    /// Makes the measured part begin later; what comes before is warm-up.
-    fn leave_out(&mut self, before: u64, elapsed_s: f64) -> Result<(), String> {
+    /// Makes the measured part begin `before` intervals later; what comes before that is warm-up.
+    fn leave_out(&mut self, before: u64, part: &Part) -> Result<(), String> {
+        let elapsed_s = part.elapsed_s();
         let duration_ns = before.saturating_mul(self.interval_ns);
+        let from_ns = part.number("measured_from_ns").saturating_add(duration_ns);
         if Duration::from_nanos(duration_ns).as_secs_f64() >= elapsed_s {
             return Err(format!(
                 "nothing is left from interval {before} on: the measured part lasted {elapsed_s} s"
@@ -317,11 +327,11 @@ impl Merged {
             cpu: Cpu::default(),
         };
         self.total = self.total.empty();
-        for ((measured, number), (span, recording)) in &mut self.intervals {
-            if !*measured {
+        for (span, recording) in self.intervals.values_mut() {
+            if span.warmup {
                 continue;
             }
-            if *number >= before {
+            if span.start_ns >= from_ns {
                 self.total.add(recording);
                 continue;
             }

@@ -109,7 +109,9 @@ class RunRecord(Frozen):
     started_ns: int
     ended_ns: int
     seconds: Annotated[float, Field(description="by a monotonic clock; a study's budget is of these")] = 0.0
-    measured_from_ns: int | None = None
+    measured_from_ns: Annotated[int | None, Field(description="of what the responses are of, as `measured` says")] = (
+        None
+    )
     measured_to_ns: int | None = None
     measured: Annotated[
         MeasuredPart | None,
