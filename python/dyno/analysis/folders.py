@@ -8,10 +8,10 @@ from typing import Any
 from dyno import stats
 from dyno.analysis import sentences
 from dyno.analysis.comparisons import verdict_of
-from dyno.analysis.table import tabulate
+from dyno.analysis.table import Table, tabulate
 from dyno.model import responses
 from dyno.model.findings import FolderComparison, FolderVerdict
-from dyno.model.run import RunRecord
+from dyno.model.run import Outcome, RunRecord
 from dyno.model.study import Cell, Study
 
 Levels = frozenset[tuple[str, str]]
@@ -26,7 +26,9 @@ def compare_folders(
     Raises ValueError for a run of a cell that its study has not.
     """
     response, confidence = study_a.replicates.of, study_a.replicates.confidence
-    values_a, values_b = _values(study_a, runs_a, response), _values(study_b, runs_b, response)
+    table_a, table_b = tabulate(study_a, runs_a), tabulate(study_b, runs_b)
+    values_a, values_b = _values(study_a, table_a, response), _values(study_b, table_b, response)
+    remarks = [("first", _remarks(study_a, table_a)), ("second", _remarks(study_b, table_b))]
     levels_by_key = {_key(cell.levels): cell.levels for study in (study_a, study_b) for cell in study.cells}
     cells_a, cells_b = ({_key(cell.levels): cell for cell in study.cells} for study in (study_a, study_b))
     return [
@@ -37,6 +39,7 @@ def compare_folders(
             values_b.get(key),
             confidence,
             _differences(cells_a.get(key), cells_b.get(key)),
+            "; ".join(f"{which}: {found[key]}" for which, found in remarks if found.get(key)),
         )
         for key, levels in levels_by_key.items()
     ]
@@ -62,9 +65,15 @@ def _key(levels: dict[str, str]) -> Levels:
     return frozenset(levels.items())
 
 
-def _values(study: Study, runs: Sequence[RunRecord], response: str) -> dict[Levels, list[float]]:
-    table = tabulate(study, runs)
+def _values(study: Study, table: Table, response: str) -> dict[Levels, list[float]]:
     return {_key(cell.levels): table.of(response, cell.index) for cell in study.cells}
+
+
+def _remarks(study: Study, table: Table) -> dict[Levels, str]:
+    return {
+        _key(cell.levels): sentences.unsteady(table.unsteady[cell.index], table.outcomes[cell.index][Outcome.OK])
+        for cell in study.cells
+    }
 
 
 def _compare(
@@ -74,6 +83,7 @@ def _compare(
     b: list[float] | None,
     confidence: float,
     differs: tuple[str, ...],
+    remark: str,
 ) -> FolderComparison:
     ratio, why_not = None, ""
     if a is None:
@@ -103,4 +113,5 @@ def _compare(
         verdict=verdict,
         differs=differs,
         sentence=sentences.folder_comparison(response, levels, ratio, verdict, why_not),
+        remark=remark,
     )

@@ -126,6 +126,7 @@ class FolderComparison(Frozen):
         Field(description="what the two cells were asked for that is not the same, such as workload.mix"),
     ] = ()
     sentence: str
+    remark: Annotated[str, Field(description="in how many runs of either folder there is no steady state")] = ""
 
 
 class Failure(Frozen):

@@ -65,7 +65,7 @@ def show_folders(comparisons: Sequence[FolderComparison], console: Console, firs
     table = _table()
     _columns(table, "cell")
     _columns(table, "n", f"first ({first.unit})", f"second ({first.unit})", "second / first", justify="right")
-    _columns(table, "verdict")
+    _columns(table, "verdict", *_remark_column(comparisons))
     for each in comparisons:
         _row(
             table,
@@ -75,6 +75,7 @@ def show_folders(comparisons: Sequence[FolderComparison], console: Console, firs
             _or_dash(each.mean_b),
             format_ratio(each.ratio, each.ci) if each.ratio is not None and each.ci else "-",
             each.verdict,
+            *(Text(each.remark, style="yellow") for _ in _remark_column(comparisons)),
         )
     names = Text(_plain(f"first: {first_name}\nsecond: {second_name}"), style="dim")
     warnings = ["The folders' runs were not interleaved: a difference may be the machine's drift."]
@@ -187,9 +188,9 @@ def _narrow_cells(cells: Sequence[CellSummary], precision_of: str) -> Table:
     return table
 
 
-def _remark_column(cells: Sequence[CellSummary]) -> list[str]:
+def _remark_column(rows: Sequence[CellSummary] | Sequence[FolderComparison]) -> list[str]:
     """Only where there is something to remark."""
-    return ["remark"] if any(cell.remark for cell in cells) else []
+    return ["remark"] if any(row.remark for row in rows) else []
 
 
 def _precise(cell: CellSummary, precision_of: str) -> Text:
