@@ -1,5 +1,6 @@
 //! `cut`: a result of the part of another from one of its intervals on.
 
+use std::fmt::Write;
 use std::fs;
 use std::process::{Command, Stdio};
 
@@ -175,6 +176,27 @@ fn an_open_loop_keeps_the_requests_that_were_due_in_the_part() {
     assert_eq!(part["open"]["unsent"], json!(0));
     let rate = part["total"]["throughput_per_s"].as_f64().unwrap();
     assert!((970.0..=1030.0).contains(&rate), "{rate}");
+}
+
+#[test]
+fn connections_made_anew_count_where_they_were_made() {
+    let folder = Folder::new();
+    let (ran, whole) = driven(&folder, json!({}));
+    let from_ns = whole["measured_from_ns"].as_u64().unwrap();
+    let mut expected = 0;
+    let mut planted = String::new();
+    for line in ran.intervals() {
+        assert_eq!(line["reconnects"], json!(0));
+        let number = line["start_ns"].as_u64().unwrap().saturating_sub(from_ns) / INTERVAL_NS;
+        if number >= 17 {
+            expected += number;
+        }
+        writeln!(planted, "{}", with(line, json!({"reconnects": number}))).unwrap();
+    }
+    fs::write(folder.path("out/intervals.jsonl"), planted).unwrap();
+    assert!(expected >= 2 * (17 + 18 + 19), "{expected}");
+    assert_eq!(cut(&folder, 17).ok()["reconnects"], json!(expected));
+    assert_eq!(cut(&folder, 0).ok()["reconnects"], whole["reconnects"]);
 }
 
 fn refused(ran: &Ran, why: &str) {
