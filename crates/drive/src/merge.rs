@@ -57,6 +57,7 @@ struct Interval {
     end_ns: u64,
     warmup: bool,
     operation: String,
+    count: u64,
     error_kinds: BTreeMap<String, u64>,
     // Records of an earlier dyno lack these.
     #[serde(default)]
@@ -145,8 +146,16 @@ impl Part {
 
     fn read_histograms(&mut self, log: &[u8]) -> Result<(), String> {
         let mut deserializer = Deserializer::new();
-        // The log's own times are in ms; the intervals' begins are exact.
-        let begins: BTreeSet<u64> = self.intervals.iter().map(|line| line.start_ns).collect();
+        // The log's own times are in ms; the intervals' begins are exact. Those of one part are far enough apart, but the
+        // measured part may begin within the same ms as the last interval of the warm-up.
+        let begins = |warmup| -> BTreeSet<u64> {
+            let lines = self.intervals.iter();
+            lines
+                .filter(|line| line.warmup == warmup)
+                .map(|line| line.start_ns)
+                .collect()
+        };
+        let (warmup, measured) = (begins(true), begins(false));
         let mut started_ns = 0;
         for entry in IntervalLogIterator::new(log) {
             let interval = match entry.map_err(|error| format!("{error:?}"))? {
@@ -159,7 +168,12 @@ impl Part {
             };
             let tag = interval.tag().map_or("", |tag| tag.as_str()).to_owned();
             let about_ns = started_ns.saturating_add(nanoseconds(interval.start_timestamp()));
-            let begin_ns = nearest(&begins, about_ns)
+            let begins = if tag.ends_with(".warmup") {
+                &warmup
+            } else {
+                &measured
+            };
+            let begin_ns = nearest(begins, about_ns)
                 .ok_or_else(|| format!("a histogram of {tag} belongs to no interval"))?;
             let bytes = BASE64
                 .decode(interval.encoded_histogram())
@@ -168,6 +182,28 @@ impl Part {
                 .deserialize(&mut &bytes[..])
                 .map_err(|error| format!("{error:?}"))?;
             self.histograms.insert((tag, begin_ns), histogram);
+        }
+        self.check_none_is_missing()
+    }
+
+    /// Whether each interval has the operations that it says it has.
+    fn check_none_is_missing(&self) -> Result<(), String> {
+        for line in &self.intervals {
+            let tag = format!(
+                "{}{}",
+                line.operation,
+                if line.warmup { ".warmup" } else { "" }
+            );
+            let found = self
+                .histograms
+                .get(&(tag.clone(), line.start_ns))
+                .map_or(0, Histogram::len);
+            if found != line.count {
+                return Err(format!(
+                    "it has {found} latencies of {tag} in the interval from {} on, which had {} operations",
+                    line.start_ns, line.count
+                ));
+            }
         }
         Ok(())
     }
