@@ -222,3 +222,26 @@ fn what_cannot_be_cut_is_refused_with_the_reason() {
     fs::remove_file(folder.path("out/result.json")).unwrap();
     refused(&cut(&folder, 3), "result.json");
 }
+
+/// The measured part of this record begins within the ms in which the warm-up's last interval does, and the log's times
+/// are in ms: its first latencies were taken for the warm-up's and were lost.
+#[test]
+fn a_measured_part_that_begins_in_the_last_ms_of_the_warm_up_loses_nothing() {
+    let folder = Folder::new();
+    fs::create_dir(folder.path("out")).unwrap();
+    for (golden, name) in [
+        ("result-ycsb-a-sqlite.json", "result.json"),
+        ("intervals-ycsb-a-sqlite.jsonl", "intervals.jsonl"),
+        ("latency-ycsb-a-sqlite.hlog", "latency.hlog"),
+    ] {
+        let golden = schema_folder().join("golden").join(golden);
+        fs::copy(golden, folder.path("out").join(name)).unwrap();
+    }
+    fs::write(folder.path("out/errors.jsonl"), "").unwrap();
+    let whole = read_json(&folder.path("out/result.json"));
+    let part = cut(&folder, 0).ok();
+    for name in ["read", "update"] {
+        let counted = |result: &Value| count(&result["operations"][name]);
+        assert_eq!(counted(&part), counted(&whole), "{name}");
+    }
+}
