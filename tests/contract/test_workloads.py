@@ -20,7 +20,7 @@ from dyno.model.base import InvalidRun, RunError
 from dyno.model.endpoint import Endpoint
 from dyno.systems.base import Place
 from dyno.workloads import core as core_driver
-from dyno.workloads.base import INTERVAL_COLUMNS, Checked, Measured, Workload
+from dyno.workloads.base import INTERVAL_COLUMNS, Checked, Measured, Workload, rates
 from dyno.workloads.driving import DrivingOptions, drive
 from tests.contract.conftest import LIMIT_S, PlainRunner
 from tests.contract.test_systems import LEAST, ROOMS, SMALL, options_of
@@ -155,6 +155,49 @@ def test_driving_gives_what_a_run_is_kept_by(name: str, system: str, place: Plac
     if name not in FOREIGN:  # the tools of others keep no histogram that could be added to others
         assert measured.histogram_log is not None
         assert measured.histogram_log.stat().st_size > 0
+
+
+SHORT_INTERVALS = {"operations": 10**9, "duration": "400 ms", "interval": "20 ms", "max_errors": "50%"}
+
+
+@pytest.mark.parametrize(
+    ("name", "system", "options"),
+    [
+        ("ycsb", "sqlite", {}),
+        ("ycsb", "null", {"threads": 2, "drivers": 2}),
+        ("tpcc", "sqlite", {}),
+        ("ledger", "sqlite", {}),
+    ],
+)
+def test_a_part_of_what_was_driven_has_the_figures_of_its_own_intervals(
+    name: str, system: str, options: dict[str, Any], place: Place, runners: Runners
+) -> None:
+    workload = make(name, **SHORT_INTERVALS, **options)
+    assert workload.cuts()
+    assert not make(name, **SHORT_INTERVALS, warmup_detect=False).cuts()
+    used: list[PlainRunner] = []
+
+    def kept() -> PlainRunner:
+        used.append(runners())
+        return used[-1]
+
+    whole = carry_out(workload, system, place, kept)
+    part = workload.cut(used[-1], whole, 8)
+    assert whole.intervals is not None
+    assert part.intervals is not None
+    assert part.measured_from_ns is not None
+    assert part.measured_from_ns - (whole.measured_from_ns or 0) == 8 * 20_000_000
+    assert part.responses["elapsed"] == pytest.approx(0.24)
+    # A kind of operation that is rare may not be in it, and then has no latency.
+    assert part.responses.keys() <= whole.responses.keys()
+    main = part.intervals.filter(pl.col("warmup").not_())
+    assert main["start_ns"].min() == part.measured_from_ns
+    assert main["count"].sum() == whole.intervals.filter(pl.col("start_ns") >= part.measured_from_ns)["count"].sum()
+    in_time, seconds = rates(part)[0], 0.02
+    # An operation that ended within the last moment may stand in the interval after it.
+    assert part.responses["throughput"] * 0.24 == pytest.approx(sum(in_time) * seconds, rel=0.02, abs=2)
+    assert part.responses["cpu_per_op"] > 0
+    assert (part.job, part.notes, part.settings) == (whole.job, whole.notes, whole.settings)
 
 
 # ---- YCSB alone

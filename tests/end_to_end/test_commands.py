@@ -12,6 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import jsonschema
+import polars as pl
 import pytest
 import yaml
 
@@ -117,6 +118,40 @@ def test_a_sqlite_run_keeps_everything_that_the_design_names(dyno: Dyno, study: 
     assert record["settings"]["synchronous"] == "off"
     assert record["commands"][0][0].endswith("dyno-core")
     assert record["responses"]["throughput"] > 0
+
+
+@pytest.mark.parametrize("caches", ["warm", "cold"])
+@pytest.mark.parametrize(
+    "system", ['{kind: sqlite, config: {journal_mode: "${mode}", synchronous: "off"}}', "{kind: 'null'}"]
+)
+def test_the_measured_part_of_a_real_run_is_stated_and_a_cold_one_is_whole(
+    dyno: Dyno, study: Write, tmp_path: Path, caches: str, system: str
+) -> None:
+    mode = "{wal: {}}" if "null" in system else "[wal]"
+    text = f"""
+study: inside
+question: What did the runs go through?
+factors: {{mode: {mode}}}
+host: {{caches: {caches}}}
+system: {system}
+workload: {{kind: ycsb, mix: a, records: 300, duration: 1200 ms, interval: 10 ms, max_errors: 50%}}
+replicates: {{min: 2, max: 2, precision: 500%}}
+observe: []
+"""
+    answer = dyno("run", study(text))
+    assert answer.returncode == 0, answer.stderr
+    folder = results_of(tmp_path, "inside")
+    for run in sorted((folder / "runs").iterdir()):
+        record = json.loads((run / "run.json").read_text())
+        part = record["measured"]
+        assert part["class"] in ("steady", "warm-up then steady", "slowing down", "none")
+        assert part["to_s"] == pytest.approx(1.2)
+        assert part["seconds"] == pytest.approx(record["responses"]["elapsed"])
+        assert (part["from_s"] > 0) == (caches == "warm" and part["class"] == "warm-up then steady")
+        intervals = pl.read_parquet(run / "intervals.parquet")
+        counted = intervals.filter(pl.col("warmup").not_())["count"].sum()
+        assert counted == pytest.approx(record["responses"]["throughput"] * part["seconds"], abs=2)
+        assert intervals["warmup"].any() == (part["from_s"] > 0)
 
 
 def test_the_report_of_a_copied_folder_is_the_same_byte_for_byte(dyno: Dyno, study: Write, tmp_path: Path) -> None:

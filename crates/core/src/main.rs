@@ -4,6 +4,7 @@
 //! all that was asked was done; 1 it failed; 2 the job or the command line is wrong; 3 the run was cut
 //! short, and its partial result is written.
 
+mod cut;
 mod drive;
 mod merge;
 mod versions;
@@ -28,6 +29,8 @@ enum Command {
     Drive(drive::Arguments),
     /// Make one result of several drivers' results
     Merge(merge::Arguments),
+    /// Make a result of the part of another from one of its intervals on
+    Cut(cut::Arguments),
     /// Sample the machine and processes until told to stop
     Watch(watch::Arguments),
     /// Show the versions of the program and of what is built into it
@@ -43,6 +46,7 @@ fn main() -> ExitCode {
     let ended = match Arguments::parse().command {
         Command::Drive(arguments) => drive::run(&arguments),
         Command::Merge(arguments) => merge::run(&arguments),
+        Command::Cut(arguments) => cut::run(&arguments),
         Command::Watch(arguments) => watch::run(&arguments),
         Command::Version { json } => {
             versions::show(json);

@@ -28,9 +28,14 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode, Stop> {
     }
     let result = dyno_drive::merge(&arguments.folders, &arguments.out)
         .map_err(|error| Stop::usage(error.to_string()))?;
-    Ok(match result["outcome"].as_str() {
+    Ok(status_of(&result))
+}
+
+/// The exit status that `drive` would have had.
+pub fn status_of(result: &serde_json::Value) -> ExitCode {
+    match result["outcome"].as_str() {
         Some("ok") => ExitCode::SUCCESS,
         Some("partial") => ExitCode::from(3),
         _ => ExitCode::FAILURE,
-    })
+    }
 }

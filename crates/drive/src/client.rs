@@ -248,6 +248,7 @@ impl Client<'_> {
                 self.sleep_until(line.retry_at);
                 start_ns = clock.now_ns();
             }
+            let reconnects = line.reconnects;
             let answer = line.perform(work);
             end_ns = clock.now_ns();
             if let Err(error) = &answer
@@ -266,6 +267,7 @@ impl Client<'_> {
                 count: 1,
                 index: u16::try_from(index).unwrap_or(u16::MAX),
                 error: None,
+                reconnected: line.reconnects > reconnects,
             };
             match answer {
                 Ok(count) => {

@@ -1,6 +1,6 @@
 //! Starts the clients, lets them go together, collects what they record and writes it down.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::io::{self, Write};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
@@ -402,6 +402,68 @@ struct Part {
     end_ns: u64,
     /// What progress was last shown: when, and how many operations.
     shown: (Duration, u64),
+    cpu: CpuTime,
+}
+
+/// CPU time of this process over a part, shared out to its intervals, which are written down later than they end.
+struct CpuTime {
+    began: Cpu,
+    /// By the time since the part began.
+    readings: VecDeque<(u64, Cpu)>,
+    /// What the intervals that were written down so far have.
+    given: Cpu,
+}
+
+impl CpuTime {
+    fn begin() -> Self {
+        let began = cpu_so_far();
+        Self {
+            began,
+            readings: VecDeque::from([(0, Cpu::default())]),
+            given: Cpu::default(),
+        }
+    }
+
+    fn read(&mut self, at_ns: u64) {
+        self.readings.push_back((at_ns, cpu_so_far() - self.began));
+    }
+
+    /// All of it up to the last reading.
+    fn total(&self) -> Cpu {
+        self.readings
+            .back()
+            .map_or_else(Cpu::default, |last| last.1)
+    }
+
+    /// Of an interval that ends at a time: on a straight line between the readings around it. The last one has all
+    /// that is left.
+    fn of_interval(&mut self, end_ns: u64, is_last: bool) -> Cpu {
+        let so_far = if is_last {
+            self.total()
+        } else {
+            self.at(end_ns)
+        };
+        let spent = so_far - self.given;
+        self.given = so_far;
+        spent
+    }
+
+    fn at(&mut self, at_ns: u64) -> Cpu {
+        while self.readings.get(1).is_some_and(|next| next.0 <= at_ns) {
+            self.readings.pop_front();
+        }
+        let (Some(&(from_ns, before)), Some(&(to_ns, after))) =
+            (self.readings.front(), self.readings.get(1))
+        else {
+            return self.total();
+        };
+        let share = at_ns.saturating_sub(from_ns) as f64 / (to_ns - from_ns) as f64;
+        let between = |before: f64, after: f64| before + share * (after - before);
+        Cpu {
+            user_s: between(before.user_s, after.user_s),
+            system_s: between(before.system_s, after.system_s),
+        }
+    }
 }
 
 /// How the clients ended.
@@ -425,6 +487,7 @@ impl Part {
             origin_ns: now_ns() + nanoseconds(ahead),
             end_ns: 0,
             shown: (Duration::ZERO, 0),
+            cpu: CpuTime::begin(),
         }
     }
 }
@@ -494,7 +557,6 @@ impl<'a> Collector<'a> {
         const LOOK_EVERY: Duration = Duration::from_millis(100);
         let clients = self.run.job.clients;
         let (mut warm, mut done) = (0, 0);
-        let mut before = Cpu::default();
         let mut halted_at = None;
         while done < clients {
             let due = self.part.shown.0 + self.run.job.interval;
@@ -536,16 +598,12 @@ impl<'a> Collector<'a> {
             }
             if self.part.warmup && warm == clients {
                 self.end_warmup()?;
-                before = cpu_so_far();
                 gate.open(self.part.origin);
             }
         }
-        let after = cpu_so_far();
-        self.cpu = Cpu {
-            user_s: after.user_s - before.user_s,
-            system_s: after.system_s - before.system_s,
-        };
-        self.write_complete()
+        self.write_complete()?;
+        self.cpu = self.part.cpu.total();
+        Ok(())
     }
 
     fn take_ending(&mut self, ending: Result<Ending, Failure>) {
@@ -608,7 +666,8 @@ impl<'a> Collector<'a> {
 
     /// Writes down the intervals that all clients have left behind.
     fn write_complete(&mut self) -> io::Result<()> {
-        let part = &self.part;
+        let part = &mut self.part;
+        part.cpu.read(nanoseconds(part.origin.elapsed()));
         let interval_ns = nanoseconds(self.run.job.interval);
         loop {
             let mut timeline = self.run.timeline();
@@ -629,6 +688,7 @@ impl<'a> Collector<'a> {
                 start_ns: part.origin_ns + start_ns,
                 end_ns: part.origin_ns + end_ns,
                 warmup: part.warmup,
+                cpu: Some(part.cpu.of_interval(end_ns, drained)),
             };
             self.output.interval(span, &recording)?;
         }

@@ -28,6 +28,6 @@ pub use backend::{BackendReport, sqlite_version};
 pub use coordinator::{Options, drive};
 pub use failure::{ErrorKind, Failure};
 pub use job::Job;
-pub use merge::{MergeError, merge};
+pub use merge::{MergeError, cut, merge};
 pub use probe::{Probe, probe};
 pub use result::{DriveResult, Outcome};

@@ -1,4 +1,4 @@
-//! Several drivers' results as one.
+//! Several drivers' results as one, and a result without its begin.
 //!
 //! Counts and errors add up, and so do histograms, bucket by bucket: the quantiles are those that one
 //! driver would have shown that had done all of it. Intervals meet by their number, since the drivers
@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD as BASE64;
@@ -21,7 +22,7 @@ use crate::clock::nanoseconds;
 use crate::failure::{ErrorCounts, ErrorKind};
 use crate::output::{ERRORS, INTERVALS, LATENCIES, Output, RESULT, Span};
 use crate::record::{Recording, add};
-use crate::result::{DriverNumber, Figures, OpenLoop};
+use crate::result::{Cpu, DriverNumber, Figures, OpenLoop};
 
 /// Drivers that began further apart than this, as a share of an interval, did not measure together.
 const TOGETHER: f64 = 0.5;
@@ -56,7 +57,12 @@ struct Interval {
     end_ns: u64,
     warmup: bool,
     operation: String,
+    count: u64,
     error_kinds: BTreeMap<String, u64>,
+    // Records of an earlier dyno lack these.
+    #[serde(default)]
+    reconnects: u64,
+    cpu: Option<Cpu>,
 }
 
 /// Merges the results in `folders` into the folder `out`; gives the one result.
@@ -76,19 +82,39 @@ pub fn merge(folders: &[PathBuf], out: &Path) -> Result<Value, MergeError> {
     if complete {
         check_together(&parts)?;
     }
-    let write = |error: io::Error| MergeError(format!("writing {}: {error}", out.display()));
-    let merged = Merged::new(&parts);
-    let operations = first.operations();
-    let started_ns = least(&parts, "started_ns");
-    let mut output = Output::create(out, operations.clone(), started_ns).map_err(write)?;
+    write(&Merged::new(&parts), &parts, out)
+}
+
+/// Makes a result of what a driver did from one of its measured intervals on; those before it, counted from 0, count
+/// as warm-up, and `out` keeps them as such.
+///
+/// # Errors
+///
+/// Where the folder holds no result, or one that cannot be cut there, and where `out` cannot be written.
+pub fn cut(folder: &Path, from_interval: u64, out: &Path) -> Result<Value, MergeError> {
+    let parts = [Part::read(folder)?];
+    let mut merged = Merged::new(&parts);
+    if from_interval > 0 {
+        merged
+            .leave_out(from_interval, &parts[0])
+            .map_err(|why| MergeError(format!("{}: {why}", folder.display())))?;
+    }
+    write(&merged, &parts, out)
+}
+
+fn write(merged: &Merged, parts: &[Part], out: &Path) -> Result<Value, MergeError> {
+    let fail = |error: io::Error| MergeError(format!("writing {}: {error}", out.display()));
+    let operations = parts.first().map(Part::operations).unwrap_or_default();
+    let mut output =
+        Output::create(out, operations.clone(), least(parts, "started_ns")).map_err(fail)?;
     for (span, recording) in merged.intervals.values() {
-        output.interval(*span, recording).map_err(write)?;
+        output.interval(*span, recording).map_err(fail)?;
     }
-    for part in &parts {
-        output.append_failed(&part.failed).map_err(write)?;
+    for part in parts {
+        output.append_failed(&part.failed).map_err(fail)?;
     }
-    let result = merged.result(&parts, &operations);
-    output.finish(&result).map_err(write)?;
+    let result = merged.result(parts, &operations);
+    output.finish(&result).map_err(fail)?;
     Ok(result)
 }
 
@@ -121,8 +147,16 @@ impl Part {
 
     fn read_histograms(&mut self, log: &[u8]) -> Result<(), String> {
         let mut deserializer = Deserializer::new();
-        // The log's own times are in ms; the intervals' begins are exact.
-        let begins: BTreeSet<u64> = self.intervals.iter().map(|line| line.start_ns).collect();
+        // The log's own times are in ms; the intervals' begins are exact. Those of one part are far enough apart, but the
+        // measured part may begin within the same ms as the last interval of the warm-up.
+        let begins = |warmup| -> BTreeSet<u64> {
+            let lines = self.intervals.iter();
+            lines
+                .filter(|line| line.warmup == warmup)
+                .map(|line| line.start_ns)
+                .collect()
+        };
+        let (warmup, measured) = (begins(true), begins(false));
         let mut started_ns = 0;
         for entry in IntervalLogIterator::new(log) {
             let interval = match entry.map_err(|error| format!("{error:?}"))? {
@@ -135,7 +169,12 @@ impl Part {
             };
             let tag = interval.tag().map_or("", |tag| tag.as_str()).to_owned();
             let about_ns = started_ns.saturating_add(nanoseconds(interval.start_timestamp()));
-            let begin_ns = nearest(&begins, about_ns)
+            let begins = if tag.ends_with(".warmup") {
+                &warmup
+            } else {
+                &measured
+            };
+            let begin_ns = nearest(begins, about_ns)
                 .ok_or_else(|| format!("a histogram of {tag} belongs to no interval"))?;
             let bytes = BASE64
                 .decode(interval.encoded_histogram())
@@ -145,11 +184,32 @@ impl Part {
                 .map_err(|error| format!("{error:?}"))?;
             self.histograms.insert((tag, begin_ns), histogram);
         }
+        self.check_none_is_missing()
+    }
+
+    /// Whether each measured interval has the operations that it says it has; an earlier dyno logged no warm-up.
+    fn check_none_is_missing(&self) -> Result<(), String> {
+        for line in self.intervals.iter().filter(|line| !line.warmup) {
+            let found = self
+                .histograms
+                .get(&(line.operation.clone(), line.start_ns))
+                .map_or(0, Histogram::len);
+            if found != line.count {
+                return Err(format!(
+                    "it has {found} latencies of {} in the interval from {} on, which had {} operations",
+                    line.operation, line.start_ns, line.count
+                ));
+            }
+        }
         Ok(())
     }
 
     fn number(&self, key: &str) -> u64 {
         self.result[key].as_u64().unwrap_or(0)
+    }
+
+    fn elapsed_s(&self) -> f64 {
+        self.result["elapsed_s"].as_f64().unwrap_or(0.0)
     }
 
     fn operations(&self) -> Vec<String> {
@@ -249,9 +309,19 @@ fn check_together(parts: &[Part]) -> Result<(), MergeError> {
 
 /// All parts' recordings.
 struct Merged {
-    /// By whether they belong to the measured part, and by number.
+    /// By whether they belong to the measured part as it was asked for, and by their begin in ns since the epoch.
     intervals: BTreeMap<(bool, u64), (Span, Recording)>,
+    interval_ns: u64,
+    /// Of the measured part.
     total: Recording,
+    left_out: Option<LeftOut>,
+}
+
+/// The begin of the measured part, where it was left out.
+struct LeftOut {
+    recording: Recording,
+    duration_ns: u64,
+    cpu: Cpu,
 }
 
 impl Merged {
@@ -268,23 +338,36 @@ impl Merged {
         let mut intervals: BTreeMap<(bool, u64), (Span, Recording)> = BTreeMap::new();
         for part in parts {
             for line in &part.intervals {
-                let origin_ns = if line.warmup {
-                    part.number("started_ns")
+                let begin = if line.warmup {
+                    "started_ns"
                 } else {
-                    part.number("measured_from_ns")
+                    "measured_from_ns"
                 };
-                let number = line.start_ns.saturating_sub(origin_ns) / interval_ns;
+                let since_ns = line.start_ns.saturating_sub(part.number(begin));
+                // Several drivers' intervals get one grid, that of the first to begin: else each would be as much
+                // longer as the drivers began apart.
+                let start_ns = match parts {
+                    [_] => line.start_ns,
+                    _ => least(parts, begin) + since_ns / interval_ns * interval_ns,
+                };
                 // The warm-up comes first.
                 let (span, recording) =
-                    intervals.entry((!line.warmup, number)).or_insert_with(|| {
-                        let span = Span {
-                            start_ns: line.start_ns,
-                            end_ns: line.end_ns,
-                            warmup: line.warmup,
-                        };
-                        (span, Recording::new(operations.len(), open))
-                    });
-                span.end_ns = span.end_ns.max(line.end_ns);
+                    intervals
+                        .entry((!line.warmup, start_ns))
+                        .or_insert_with(|| {
+                            let span = Span {
+                                start_ns,
+                                end_ns: start_ns,
+                                warmup: line.warmup,
+                                cpu: line.cpu.map(|_| Cpu::default()),
+                            };
+                            (span, Recording::new(operations.len(), open))
+                        });
+                span.end_ns = span.end_ns.max(start_ns + (line.end_ns - line.start_ns));
+                // One CPU time stands in all lines of an interval.
+                if operations.first() == Some(&line.operation) {
+                    span.cpu = span.cpu.zip(line.cpu).map(|(sum, cpu)| sum + cpu);
+                }
                 part.add_interval(line, &operations, recording);
             }
         }
@@ -294,7 +377,47 @@ impl Merged {
                 total.add(recording);
             }
         }
-        Self { intervals, total }
+        Self {
+            intervals,
+            interval_ns,
+            total,
+            left_out: None,
+        }
+    }
+
+    /// Makes the measured part begin `before` intervals later; what comes before that is warm-up.
+    fn leave_out(&mut self, before: u64, part: &Part) -> Result<(), String> {
+        let elapsed_s = part.elapsed_s();
+        let duration_ns = before.saturating_mul(self.interval_ns);
+        let from_ns = part.number("measured_from_ns").saturating_add(duration_ns);
+        if Duration::from_nanos(duration_ns).as_secs_f64() >= elapsed_s {
+            return Err(format!(
+                "nothing is left from interval {before} on: the measured part lasted {elapsed_s} s"
+            ));
+        }
+        let mut left_out = LeftOut {
+            recording: self.total.empty(),
+            duration_ns,
+            cpu: Cpu::default(),
+        };
+        self.total = self.total.empty();
+        for (span, recording) in self.intervals.values_mut() {
+            if span.warmup {
+                continue;
+            }
+            if span.start_ns >= from_ns {
+                self.total.add(recording);
+                continue;
+            }
+            span.warmup = true;
+            left_out.recording.add(recording);
+            left_out.cpu = left_out.cpu
+                + span
+                    .cpu
+                    .ok_or("its intervals have no CPU time: an earlier dyno-core wrote them")?;
+        }
+        self.left_out = Some(left_out);
+        Ok(())
     }
 
     /// The result of all as one.
@@ -303,26 +426,37 @@ impl Merged {
             return Value::Null;
         };
         let mut result = first.result.clone();
-        let elapsed_s = parts
-            .iter()
-            .filter_map(|part| part.result["elapsed_s"].as_f64())
-            .fold(0.0, f64::max);
-        let figures = |path: &[&str], series| {
+        let left_out = self.left_out.as_ref();
+        let left_out_ns = left_out.map_or(0, |left| left.duration_ns);
+        let elapsed_s = parts.iter().map(Part::elapsed_s).fold(0.0, f64::max)
+            - Duration::from_nanos(left_out_ns).as_secs_f64();
+        // What ended after its time is in the end of a part, never in its begin.
+        let figures = |path: &[&str], series, left_out: u64| {
             let mut figures = json!(Figures::new(series, elapsed_s, false));
-            figures["throughput_per_s"] = json!(sum_rates(parts, path) / elapsed_s.max(1e-9));
+            let in_time = ended_in_time(parts, path) - left_out as f64;
+            figures["throughput_per_s"] = json!(in_time / elapsed_s.max(1e-9));
             figures
         };
-        for (name, series) in operations.iter().zip(&self.total.series) {
-            result["operations"][name] = figures(&["operations", name], series);
+        for (index, name) in operations.iter().enumerate() {
+            let before = left_out.map_or(0, |left| left.recording.series[index].latency.len());
+            let series = &self.total.series[index];
+            result["operations"][name] = figures(&["operations", name], series, before);
         }
-        result["total"] = figures(&["total"], &self.total.total());
+        let left_out_total = left_out.map(|left| left.recording.total());
+        let before = left_out_total
+            .as_ref()
+            .map_or(0, |total| total.latency.len());
+        result["total"] = figures(&["total"], &self.total.total(), before);
         for key in ["clients", "drivers", "reconnects"] {
             result[key] = json!(parts.iter().map(|part| part.number(key)).sum::<u64>());
         }
-        result["driver"] = Value::Null;
-        for key in ["started_ns", "measured_from_ns"] {
-            result[key] = json!(least(parts, key));
+        if parts.len() > 1 {
+            result["driver"] = Value::Null;
         }
+        let (started_ns, measured_from_ns) =
+            (least(parts, "started_ns"), least(parts, "measured_from_ns"));
+        result["started_ns"] = json!(started_ns);
+        result["measured_from_ns"] = json!(measured_from_ns + left_out_ns);
         let ended_ns = parts.iter().map(|part| part.number("ended_ns")).max();
         result["ended_ns"] = json!(ended_ns);
         result["elapsed_s"] = json!(elapsed_s);
@@ -333,13 +467,28 @@ impl Merged {
             "operations": parts
                 .iter()
                 .filter_map(|part| part.result["warmup"]["operations"].as_u64())
-                .sum::<u64>(),
+                .sum::<u64>()
+                + before,
             "errors": sum_members(parts, &["warmup", "errors"]),
             "elapsed_s": parts
                 .iter()
                 .filter_map(|part| part.result["warmup"]["elapsed_s"].as_f64())
                 .fold(0.0, f64::max),
         });
+        if let (Some(left), Some(total)) = (left_out, left_out_total) {
+            let cpu = Cpu {
+                user_s: sum(parts, &["cpu", "user_s"]),
+                system_s: sum(parts, &["cpu", "system_s"]),
+            };
+            result["cpu"] = json!(cpu - left.cpu);
+            result["reconnects"] = json!(self.total.total().reconnects);
+            for (kind, count) in total.errors.by_name() {
+                let errors = &mut result["warmup"]["errors"][kind];
+                *errors = json!(errors.as_u64().unwrap_or(0) + count);
+            }
+            let until_ns = measured_from_ns + left_out_ns - started_ns;
+            result["warmup"]["elapsed_s"] = json!(Duration::from_nanos(until_ns).as_secs_f64());
+        }
         result["backend"]["status"] = json!(sum_members(parts, &["backend", "status"]));
         result["open"] = self.open_loop(parts);
         // The worst is what all of it came to.
@@ -368,10 +517,20 @@ impl Merged {
         };
         let count = |key| of(key).into_iter().filter_map(Value::as_u64).sum::<u64>();
         let rate_per_s = of("rate_per_s").into_iter().filter_map(Value::as_f64).sum();
+        // Requests are sent in their order, so that those that never were are the last.
+        let sent_before = self
+            .left_out
+            .as_ref()
+            .and_then(|left| left.recording.lag.as_ref())
+            .map_or(0, Histogram::len);
         json!(OpenLoop::new(
             rate_per_s,
             arrivals,
-            (count("due"), count("sent_late"), count("unsent")),
+            (
+                count("due").saturating_sub(sent_before),
+                count("sent_late"),
+                count("unsent"),
+            ),
             self.total.lag.as_ref(),
         ))
     }
@@ -400,6 +559,7 @@ impl Part {
             add(&mut series.failed, failed);
         }
         series.errors.add(&errors(&line.error_kinds));
+        series.reconnects += line.reconnects;
         // One lag is logged for all operations of an interval.
         if index == 0
             && let (Some(mine), Some(lag)) = (&mut recording.lag, logged("schedule", ".lag"))
@@ -433,12 +593,12 @@ fn sum(parts: &[Part], path: &[&str]) -> f64 {
 }
 
 /// Operations that ended in time: a rate times its time.
-fn sum_rates(parts: &[Part], path: &[&str]) -> f64 {
+fn ended_in_time(parts: &[Part], path: &[&str]) -> f64 {
     parts
         .iter()
         .map(|part| {
-            let elapsed_s = part.result["elapsed_s"].as_f64().unwrap_or(0.0);
-            at(part, path)["throughput_per_s"].as_f64().unwrap_or(0.0) * elapsed_s
+            let rate_per_s = at(part, path)["throughput_per_s"].as_f64().unwrap_or(0.0);
+            (rate_per_s * part.elapsed_s()).round()
         })
         .sum()
 }

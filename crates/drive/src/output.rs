@@ -13,7 +13,7 @@ use serde::Serialize;
 use crate::client::FailedOperation;
 use crate::clock::{nanoseconds, now_ns};
 use crate::record::Recording;
-use crate::result::{FailedLine, IntervalLine};
+use crate::result::{Cpu, FailedLine, IntervalLine};
 
 /// Failed operations that are written down one by one; all are counted.
 const MOST_FAILED: u64 = 10_000;
@@ -37,7 +37,7 @@ pub struct Output {
     started_ns: u64,
 }
 
-/// One interval: where it lies.
+/// One interval: where it lies, and what it took.
 #[derive(Clone, Copy, Debug)]
 pub struct Span {
     /// Its begin, in ns since the epoch.
@@ -46,6 +46,8 @@ pub struct Span {
     pub end_ns: u64,
     /// Whether it belongs to the warm-up.
     pub warmup: bool,
+    /// CPU time of the driver's process; records of an earlier dyno lack it.
+    pub cpu: Option<Cpu>,
 }
 
 impl Output {

@@ -46,6 +46,8 @@ pub struct Sample {
     pub index: u16,
     /// Why it failed.
     pub error: Option<ErrorKind>,
+    /// Whether its connection had been lost and was made anew for it.
+    pub reconnected: bool,
 }
 
 /// Operations of one kind.
@@ -62,6 +64,8 @@ pub struct Series {
     pub errors: ErrorCounts,
     /// How long these took, from the intended start: what waited for a connection to be made anew waited.
     pub failed: Histogram<u64>,
+    /// Connections that were made anew for one of them.
+    pub reconnects: u64,
 }
 
 impl Series {
@@ -74,6 +78,7 @@ impl Series {
             late: 0,
             errors: ErrorCounts::default(),
             failed: histogram(),
+            reconnects: 0,
         }
     }
 
@@ -86,11 +91,13 @@ impl Series {
         self.late += other.late;
         self.errors.add(&other.errors);
         add(&mut self.failed, &other.failed);
+        self.reconnects += other.reconnects;
     }
 
     #[inline]
     fn note(&mut self, sample: &Sample, window_ns: u64) {
         let count = u64::from(sample.count);
+        self.reconnects += u64::from(sample.reconnected);
         if let Some(kind) = sample.error {
             self.errors.count(kind);
             note(&mut self.failed, sample.service_ns + sample.lag_ns, 1);
@@ -128,6 +135,12 @@ impl Recording {
             series: (0..kinds).map(|_| Series::new(open)).collect(),
             lag: open.then(histogram),
         }
+    }
+
+    /// Nothing yet, of the same kinds of operations.
+    #[must_use]
+    pub fn empty(&self) -> Self {
+        Self::new(self.series.len(), self.lag.is_some())
     }
 
     /// Notes what became of an operation, in a part that lasts `window_ns`.
@@ -171,6 +184,7 @@ mod tests {
         count: 1,
         index: 0,
         error: None,
+        reconnected: false,
     };
 
     #[test]
@@ -206,6 +220,7 @@ mod tests {
         let busy = Sample {
             index: 1,
             error: Some(ErrorKind::Busy),
+            reconnected: true,
             ..OK
         };
         b.note(&busy, u64::MAX);
@@ -214,7 +229,7 @@ mod tests {
         let total = a.total();
         assert_eq!(total.latency.len(), 4);
         assert_eq!((total.errors.total(), total.failed.len()), (1, 1));
-        assert_eq!(total.late, 3);
+        assert_eq!((total.late, total.reconnects), (3, 1));
         assert_eq!(a.lag.map(|lag| lag.len()), Some(3));
     }
 

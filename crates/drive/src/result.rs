@@ -1,6 +1,7 @@
 //! The result of a run, as it is written.
 
 use std::collections::BTreeMap;
+use std::ops::{Add, Sub};
 
 use hdrhistogram::Histogram;
 use serde::{Deserialize, Serialize};
@@ -242,12 +243,34 @@ pub struct Warmup {
 }
 
 /// CPU time, in seconds.
-#[derive(Clone, Copy, Debug, Default, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Cpu {
     /// In user mode.
     pub user_s: f64,
     /// In the kernel.
     pub system_s: f64,
+}
+
+impl Add for Cpu {
+    type Output = Self;
+
+    fn add(self, other: Self) -> Self {
+        Self {
+            user_s: self.user_s + other.user_s,
+            system_s: self.system_s + other.system_s,
+        }
+    }
+}
+
+impl Sub for Cpu {
+    type Output = Self;
+
+    fn sub(self, other: Self) -> Self {
+        Self {
+            user_s: self.user_s - other.user_s,
+            system_s: self.system_s - other.system_s,
+        }
+    }
 }
 
 /// Figures of one kind of operation.
@@ -351,8 +374,12 @@ pub struct IntervalLine<'a> {
     count: u64,
     errors: u64,
     error_kinds: BTreeMap<&'static str, u64>,
+    reconnects: u64,
     latency_us: Option<IntervalLatency>,
     service_us: Option<IntervalLatency>,
+    /// Of the whole interval, so the same for each kind of operation.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cpu: Option<Cpu>,
 }
 
 #[derive(Clone, Copy, Debug, Serialize)]
@@ -388,8 +415,10 @@ impl<'a> IntervalLine<'a> {
             count: series.latency.len(),
             errors: series.errors.total(),
             error_kinds: series.errors.by_name(),
+            reconnects: series.reconnects,
             latency_us: IntervalLatency::of(&series.latency),
             service_us: series.service.as_ref().and_then(IntervalLatency::of),
+            cpu: span.cpu,
         }
     }
 }

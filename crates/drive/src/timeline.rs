@@ -106,6 +106,7 @@ mod tests {
             count: 1,
             index: 0,
             error: None,
+            reconnected: false,
         };
         vec![sample; count as usize]
     }

@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 
 from dyno import stats
+from dyno.analysis import sentences
 from dyno.analysis.table import Table
 from dyno.model import responses
 from dyno.model.findings import CellSummary, Comparison
@@ -98,6 +99,8 @@ def _summary(
         converged=converged,
         reached=_reached(width, comparisons if when.at == "ratio" else ()),
         values=tuple(values),
+        unsteady=table.unsteady[cell.index],
+        remark=sentences.unsteady(table.unsteady[cell.index], outcomes[Outcome.OK]),
     )
 
 

@@ -9,10 +9,10 @@ from typing import Any
 from dyno import stats
 from dyno.analysis import sentences
 from dyno.analysis.comparisons import unlike_loops, verdict_of
-from dyno.analysis.table import tabulate
+from dyno.analysis.table import Table, tabulate
 from dyno.model import responses
 from dyno.model.findings import FolderComparison, FolderVerdict
-from dyno.model.run import RunRecord
+from dyno.model.run import Outcome, RunRecord
 from dyno.model.study import Cell, Study
 
 Levels = frozenset[tuple[str, str]]
@@ -35,7 +35,9 @@ def compare_folders(
     Raises ValueError for a run of a cell that its study has not.
     """
     response, confidence = study_a.replicates.of, study_a.replicates.confidence
-    sides_a, sides_b = _sides(study_a, runs_a, response), _sides(study_b, runs_b, response)
+    table_a, table_b = tabulate(study_a, runs_a), tabulate(study_b, runs_b)
+    sides_a, sides_b = _sides(study_a, table_a, response), _sides(study_b, table_b, response)
+    remarks = [("first", _remarks(study_a, table_a)), ("second", _remarks(study_b, table_b))]
     levels_by_key = {_key(cell.levels): cell.levels for study in (study_a, study_b) for cell in study.cells}
     cells_a, cells_b = ({_key(cell.levels): cell for cell in study.cells} for study in (study_a, study_b))
     return [
@@ -46,6 +48,7 @@ def compare_folders(
             sides_b.get(key),
             confidence,
             _differences(cells_a.get(key), cells_b.get(key)),
+            "; ".join(f"{which}: {found[key]}" for which, found in remarks if found.get(key)),
         )
         for key, levels in levels_by_key.items()
     ]
@@ -71,9 +74,15 @@ def _key(levels: dict[str, str]) -> Levels:
     return frozenset(levels.items())
 
 
-def _sides(study: Study, runs: Sequence[RunRecord], response: str) -> dict[Levels, Side]:
-    table = tabulate(study, runs)
+def _sides(study: Study, table: Table, response: str) -> dict[Levels, Side]:
     return {_key(cell.levels): Side(table.of(response, cell.index), table.loops[cell.index]) for cell in study.cells}
+
+
+def _remarks(study: Study, table: Table) -> dict[Levels, str]:
+    return {
+        _key(cell.levels): sentences.unsteady(table.unsteady[cell.index], table.outcomes[cell.index][Outcome.OK])
+        for cell in study.cells
+    }
 
 
 def _compare(
@@ -83,6 +92,7 @@ def _compare(
     side_b: Side | None,
     confidence: float,
     differs: tuple[str, ...],
+    remark: str,
 ) -> FolderComparison:
     ratio = None
     a, b = (side.values if side else [] for side in (side_a, side_b))
@@ -115,4 +125,5 @@ def _compare(
         verdict=verdict,
         differs=differs,
         sentence=sentences.folder_comparison(response, levels, ratio, verdict, why_not),
+        remark=remark,
     )

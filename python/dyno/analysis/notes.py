@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+import statistics
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from dyno.analysis.sentences import levels, listed
-from dyno.analysis.table import Table
-from dyno.model.findings import CellSummary, Comparison, format_share
+from dyno.analysis.table import UNSTEADY, Table
+from dyno.model.findings import CellSummary, Comparison, format_estimate, format_quantity, format_share
 from dyno.model.fractions import fraction_of
 from dyno.model.pairs import pairs
 from dyno.model.run import RunRecord
 from dyno.model.study import Study
-from dyno.model.units import counted, format_percent
+from dyno.model.units import counted, format_duration, format_percent
 
 TAILS = {"p50": 0.5, "p90": 0.1, "p95": 0.05, "p99": 0.01, "p999": 0.001}  # the share that lies above a quantile
 FEW_RUNS = 5  # below it, nothing in the runs can show that noise is not normal
@@ -43,6 +44,8 @@ def notes(
         yield "Scale smoke: sizes are tiny. It shows that everything works, not how fast anything is."
     yield from _missing(table, cells)
     yield from _precision(study, cells)
+    yield from _courses(study, table)
+    yield from _within(study, table, cells)
     yield from _promises(study, table)
     yield from _errors(table)
     yield from _failed_in_tails(study, table)
@@ -90,6 +93,55 @@ def _precision(study: Study, cells: Sequence[CellSummary]) -> Iterator[str]:
         yield (
             f"The smallest cell has {counted(min(measured), 'ok run')}. Student's interval assumes noise that is "
             "normal, which so few runs can neither show nor refute."
+        )
+
+
+def _courses(study: Study, table: Table) -> Iterator[str]:
+    """What the runs went through, as far as that was looked at."""
+    parts = [(run.measured, study.cells[run.slot.cell]) for run in table.ok_runs if run.measured]
+    of = f"of {counted(len(table.ok_runs), 'run')}"
+    kinds = Counter(part.course for part, _ in parts)
+    if unsteady := sum(kinds[kind] for kind in UNSTEADY):
+        slower = f" ({kinds['slowing down']:,} slowing down)" if kinds["slowing down"] else ""
+        yield (
+            f"No steady state in {unsteady:,} {of}{slower}: their throughput was still changing, so a longer or a "
+            "shorter run would have given other figures. Nothing of them is left out; their time lines show it."
+        )
+    cut = [part.from_s for part, _ in parts if part.from_s > 0]
+    if cut:
+        yield (
+            f"A warm-up was found and left out in {len(cut):,} {of}: {format_duration(statistics.median(cut))} at the "
+            f"median, {format_duration(max(cut))} at the most."
+        )
+    kept = [cell for part, cell in parts if part.course == "warm-up then steady" and part.from_s == 0]
+    cold = sum(cell.host.caches == "cold" for cell in kept)
+    if cold:
+        yield f"Throughput changed before it became steady in {cold:,} {of}, which were cold: all of that counts."
+    if warm := len(kept) - cold:
+        yield (
+            f"A warm-up was found and stays in the figures of {warm:,} {of}: the study asks for that (warmup_detect), "
+            "or the driver keeps no histograms from which the rest could be had."
+        )
+    if kinds[None]:
+        yield (
+            f"Whether it was steady cannot be told of {kinds[None]:,} {of}: too short, with too few intervals. A "
+            "longer run or a shorter `workload.interval` would tell."
+        )
+
+
+def _within(study: Study, table: Table, cells: Sequence[CellSummary]) -> Iterator[str]:
+    """How sure a throughput is that stands on one run alone."""
+    alone = {cell.cell for cell in cells if cell.n == 1}
+    told = [
+        f"{levels(run.levels) or 'the only cell'}: {format_estimate(found.mean, (found.lo, found.hi))} ops/s "
+        f"(effective sample size {format_quantity(found.effective)} of {counted(found.intervals, 'interval')})"
+        for run in table.ok_runs
+        if run.slot.cell in alone and run.measured and (found := run.measured.within)
+    ]
+    if told:
+        yield (
+            f"Throughput within a single run, at {study.replicates.confidence * 100:.4g}% confidence by batch means: "
+            f"{listed(told)}. That is how sure the mean of that run is; it says nothing of what another run would give."
         )
 
 

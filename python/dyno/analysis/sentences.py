@@ -26,6 +26,11 @@ def capital(text: str) -> str:
     return text[0].upper() + text[1:]
 
 
+def unsteady(count: int, n: int) -> str:
+    """What stands beside a cell's figures; empty where each of its runs was steady, or not known to be otherwise."""
+    return f"no steady state in {count:,} of {counted(n, 'run')}" if count else ""
+
+
 def too_few(a: str, n_a: int, b: str, n_b: int) -> str:
     """Why two levels have no interval yet."""
     return f"{a} has {counted(n_a, 'ok run')} and {b} has {n_b}, and each needs 2"

@@ -12,8 +12,10 @@ from numpy.typing import NDArray
 
 from dyno.model import responses
 from dyno.model.findings import Pace
-from dyno.model.run import Outcome, RunRecord
+from dyno.model.run import Course, Outcome, RunRecord
 from dyno.model.study import Study
+
+UNSTEADY: tuple[Course, ...] = ("slowing down", "none")
 
 
 @dataclass
@@ -31,6 +33,7 @@ class Table:
     other_runs: list[RunRecord] = field(default_factory=list)
     unknown: set[str] = field(default_factory=set)  # responses that this version has no unit for
     not_finite: int = 0
+    unsteady: Counter[int] = field(default_factory=Counter)  # ok runs of a cell that reached no steady state
     loops: dict[int, set[str]] = field(default_factory=lambda: defaultdict(set))  # that a cell's ok runs were driven in
     paces: dict[int, Pace] = field(default_factory=dict)  # of the cells whose throughput was not the system's alone
 
@@ -66,6 +69,8 @@ def tabulate(study: Study, runs: Sequence[RunRecord]) -> Table:
         table.ok_runs.append(run)
         table.times[slot.block, slot.cell] = run.run
         table.blocks = max(table.blocks, slot.block + 1)
+        if run.measured and run.measured.course in UNSTEADY:
+            table.unsteady[slot.cell] += 1
         if run.loop:
             table.loops[slot.cell].add(run.loop)
         if pace := _pace(run):

@@ -1,6 +1,10 @@
-"""Which run comes next, or that a study is done and why. Pure: no processes, no files, no clock."""
+"""Which run comes next, or that a study is done and why, and what counts of a run.
+
+Pure: no processes, no files, no clock.
+"""
 
 from dyno.design.forecasts import FEWEST_BLOCKS, POWER, OfCell, OfFactors, OfPair, Prospect, Runs, Spread, of_pilot
+from dyno.design.part import measured_part
 from dyno.design.plan import Design, Forecast, State, Stop, block_order, forecast
 from dyno.design.rule import Rule
 
@@ -20,5 +24,6 @@ __all__ = [
     "Stop",
     "block_order",
     "forecast",
+    "measured_part",
     "of_pilot",
 ]

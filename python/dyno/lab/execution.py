@@ -13,18 +13,19 @@ from typing import Any
 
 import polars as pl
 
+from dyno.design import measured_part
 from dyno.lab.datasets import DataSets, size_of
 from dyno.lab.disk import DiskFull, DiskGuard
 from dyno.lab.interrupt import Interrupt
 from dyno.lab.runner import WatchedRunner
 from dyno.model.base import InvalidRun, RunError
 from dyno.model.endpoint import Endpoint
-from dyno.model.run import Outcome, RunRecord, Slot, Step, StepTime
+from dyno.model.run import MeasuredPart, Outcome, RunRecord, Slot, Step, StepTime
 from dyno.model.study import Cell, Study
 from dyno.observers.base import Observer
 from dyno.store import Staged
 from dyno.systems.base import System
-from dyno.workloads.base import Measured, Workload
+from dyno.workloads.base import Measured, Workload, rates
 
 _RESIDENT_AT_MOST = 0.01
 """Share of the data files that may be in page cache after they were dropped: read-ahead of a neighbour's open may
@@ -57,6 +58,8 @@ class Execution:
     _wrong: Step | None = None
     _begun: float = 0.0
     _measured: Measured | None = None
+    _part: MeasuredPart | None = None
+    _seen: list[tuple[Observer[Any], pl.DataFrame]] = field(default_factory=list)
     _samples: pl.DataFrame | None = None
     _observed: dict[str, float] = field(default_factory=dict)
     _settings: dict[str, Any] = field(default_factory=dict)
@@ -111,6 +114,7 @@ class Execution:
         with self._timed(Step.CHECK):
             self.system.check(limits.stop)
             self.guard.grew(size_of(self.system.place.data) - size_of(snapshot))
+            self._take_part()
 
     def _operate(self) -> None:
         limits = self.study.limits
@@ -187,22 +191,25 @@ class Execution:
     def _stop_observers(self) -> None:
         self._driven = True
         with self._timed(Step.OBSERVE):
-            tables, errors = [], []
+            errors = []
             for observer in self.observers:
                 try:
-                    tables.append(observer.stop(self.study.limits.stop))
-                    self._observed |= self._as_responses(observer, tables[-1])
+                    self._seen.append((observer, observer.stop(self.study.limits.stop)))
                 except Exception as error:  # noqa: BLE001 - the others must be stopped too; it is raised below
                     errors.append(error)
             if errors:
                 raise errors[0]
-            self._samples = pl.concat(tables) if tables else None
+            self._samples = pl.concat([samples for _, samples in self._seen]) if self._seen else None
+            self._observed = self._as_responses(self._measured)
 
-    def _as_responses(self, observer: Observer[Any], samples: pl.DataFrame) -> dict[str, float]:
-        measured = self._measured
+    def _as_responses(self, measured: Measured | None) -> dict[str, float]:
+        """What the observers say of the part that was measured."""
         if measured is None or measured.measured_from_ns is None or measured.measured_to_ns is None:
             return {}
-        return observer.responses(samples, measured.measured_from_ns, measured.measured_to_ns)
+        found: dict[str, float] = {}
+        for observer, samples in self._seen:
+            found |= observer.responses(samples, measured.measured_from_ns, measured.measured_to_ns)
+        return found
 
     def _stop(self) -> None:
         with self._timed(Step.STOP):
@@ -231,6 +238,25 @@ class Execution:
         if wanted not in measured.responses and wanted not in self._observed:
             there = ", ".join(sorted({**measured.responses, **self._observed}))
             raise InvalidRun(f"the driver gave no {wanted!r} (replicates.of); it gave {there}")
+
+    def _take_part(self) -> None:
+        """Find out what the run went through, and keep what counts of it. The system has stopped by then."""
+        runner, measured = self._runner, self._measured
+        if runner is None or measured is None or measured.intervals is None:
+            return
+        series, interval_s, seconds = rates(measured)
+        self._part = measured_part(
+            series,
+            interval_s,
+            seconds,
+            # From a cold start on everything was asked for, what becomes warm on the way included.
+            may_cut=self.cell.host.caches == "warm" and self.workload.cuts(),
+            confidence=self.study.replicates.confidence,
+        )
+        if self._part.from_s > 0:
+            self._measured = self.workload.cut(runner, measured, len(series) - self._part.intervals)
+            self._observed = self._as_responses(self._measured)
+            self._check(self._measured)
 
     def _seed(self) -> int:
         # One seed a block: the cells of a block are asked the same questions, which takes that noise out of ratios.
@@ -294,6 +320,7 @@ class Execution:
             seconds=time.monotonic() - self._begun,
             measured_from_ns=measured.measured_from_ns if measured else None,
             measured_to_ns=measured.measured_to_ns if measured else None,
+            measured=self._part if measured else None,
             steps=tuple(self._steps),
             driver_s=self._runner.seconds if self._runner else 0.0,
             responses=_finite({**self._observed, **measured.responses}) if measured else {},

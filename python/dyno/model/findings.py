@@ -91,6 +91,8 @@ class CellSummary(Frozen):
         Field(description="what converged goes by: the precision of the mean, or of the widest of the cell's ratios"),
     ] = None
     values: Annotated[tuple[float, ...], Field(description="each ok run, in order of execution")] = ()
+    unsteady: Annotated[int, Field(description="ok runs that slowed down or never became steady")] = 0
+    remark: Annotated[str, Field(description="what must be said beside the figures; empty where nothing must")] = ""
 
 
 class RankFigures(Frozen):
@@ -180,6 +182,7 @@ class FolderComparison(Frozen):
         Field(description="what the two cells were asked for that is not the same, such as workload.mix"),
     ] = ()
     sentence: str
+    remark: Annotated[str, Field(description="in how many runs of either folder there is no steady state")] = ""
 
 
 class TargetCell(Frozen):

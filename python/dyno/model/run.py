@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
-from pydantic import Field
+from pydantic import ConfigDict, Field
 
 from dyno.model.base import Frozen
 
@@ -52,6 +52,50 @@ class StepTime(Frozen):
     seconds: float
 
 
+Course = Literal["steady", "warm-up then steady", "slowing down", "none"]
+"""What a run went through, by E. Barrett et al. (OOPSLA 2017); `none` where it never became steady."""
+
+
+class RateChange(Frozen):
+    """A step in the throughput within a run: operations a second before and after it."""
+
+    at_s: float
+    before: float
+    after: float
+
+
+class RateWithin(Frozen):
+    """The mean throughput of one run and how sure it is from that run alone, by batch means.
+
+    It says nothing of what another run would give: the run is what is repeated.
+    """
+
+    mean: float
+    lo: float
+    hi: float
+    confidence: float
+    intervals: int
+    effective: Annotated[float, Field(description="independent intervals that would give a mean as sure")]
+
+
+class MeasuredPart(Frozen):
+    """The part that a run's responses are of. Seconds count from where the measured part begins that was asked for."""
+
+    model_config = ConfigDict(serialize_by_alias=True, validate_by_name=True, validate_by_alias=True)
+
+    course: Annotated[Course | None, Field(alias="class", description="None where it cannot be told")]
+    reason: Annotated[str | None, Field(description="why it cannot be told")] = None
+    from_s: Annotated[float, Field(ge=0, description="above 0 where a warm-up that was found is left out")] = 0.0
+    to_s: float
+    seconds: float
+    intervals: Annotated[int, Field(description="whole ones, within that part")]
+    steady_from_s: Annotated[
+        float | None, Field(description="where the steady part begins, left out or not; None where nothing is steady")
+    ] = None
+    change_points: tuple[RateChange, ...] = ()
+    within: Annotated[RateWithin | None, Field(description="of the measured part, where that is steady")] = None
+
+
 class RunRecord(Frozen):
     """Everything about one run that is not a time series."""
 
@@ -66,8 +110,14 @@ class RunRecord(Frozen):
     started_ns: int
     ended_ns: int
     seconds: Annotated[float, Field(description="by a monotonic clock; a study's budget is of these")] = 0.0
-    measured_from_ns: int | None = None
+    measured_from_ns: Annotated[int | None, Field(description="of what the responses are of, as `measured` says")] = (
+        None
+    )
     measured_to_ns: int | None = None
+    measured: Annotated[
+        MeasuredPart | None,
+        Field(description="what the responses are of; None without intervals, and in records of an earlier dyno"),
+    ] = None
     steps: tuple[StepTime, ...] = ()
     driver_s: Annotated[float, Field(description="how long the driver's process lived, in seconds")] = 0.0
     responses: Annotated[dict[str, float], Field(description="in the units of dyno.model.responses")] = {}

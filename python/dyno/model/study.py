@@ -61,7 +61,10 @@ class HostSpec(Frozen):
 
     caches: Annotated[
         Literal["warm", "cold"],
-        Field(description="warm: after the workload's warm-up; cold: the data files are dropped from page cache first"),
+        Field(
+            description="warm: after the workload's warm-up, the one given and the one found (`warmup_detect`); cold: "
+            "the data files are dropped from page cache first, and all of a run counts"
+        ),
     ] = "warm"
     require: Require = Require()
 

@@ -84,7 +84,7 @@ def show_folders(comparisons: Sequence[FolderComparison], console: Console, firs
     table = _table()
     _columns(table, "cell")
     _columns(table, "n", f"first ({first.unit})", f"second ({first.unit})", "second / first", justify="right")
-    _columns(table, "verdict")
+    _columns(table, "verdict", *_remark_column(comparisons))
     for each in comparisons:
         _row(
             table,
@@ -94,6 +94,7 @@ def show_folders(comparisons: Sequence[FolderComparison], console: Console, firs
             _or_dash(each.mean_b),
             format_ratio(each.ratio, each.ci) if each.ratio is not None and each.ci else "-",
             each.verdict,
+            *(Text(each.remark, style="yellow") for _ in _remark_column(comparisons)),
         )
     names = Text(_plain(f"first: {first_name}\nsecond: {second_name}"), style="dim")
     warnings = ["The folders' runs were not interleaved: a difference may be the machine's drift."]
@@ -167,7 +168,7 @@ def _cells(cells: Sequence[CellSummary], precision_of: str) -> Table:
     factors = list(dict.fromkeys(factor for cell in cells for factor in cell.levels))
     _columns(table, *(factors or ["cell"]))
     _columns(table, "n", "not ok", "mean", "sd", "cov", "interval", "+-", justify="right")
-    _columns(table, "ratio within" if precision_of == "ratio" else "precise")
+    _columns(table, "ratio within" if precision_of == "ratio" else "precise", *_remark_column(cells))
     for cell in cells:
         _row(
             table,
@@ -180,6 +181,7 @@ def _cells(cells: Sequence[CellSummary], precision_of: str) -> Table:
             f"[{format_quantity(cell.ci[0])}, {format_quantity(cell.ci[1])}]" if cell.ci else "-",
             _share(cell.precision),
             _precise(cell, precision_of),
+            *(Text(cell.remark, style="yellow") for _ in _remark_column(cells)),
         )
     return table
 
@@ -189,7 +191,7 @@ def _narrow_cells(cells: Sequence[CellSummary], precision_of: str) -> Table:
     table = _table()
     _columns(table, "cell")
     _columns(table, "n", "not ok", "mean", "+-", justify="right")
-    _columns(table, "ratio within" if precision_of == "ratio" else "precise")
+    _columns(table, "ratio within" if precision_of == "ratio" else "precise", *_remark_column(cells))
     for cell in cells:
         not_ok = str(cell.failed + cell.invalid + cell.partial)
         _row(
@@ -200,8 +202,14 @@ def _narrow_cells(cells: Sequence[CellSummary], precision_of: str) -> Table:
             _or_dash(cell.mean),
             _share(cell.precision),
             _precise(cell, precision_of),
+            *(Text(cell.remark, style="yellow") for _ in _remark_column(cells)),
         )
     return table
+
+
+def _remark_column(rows: Sequence[CellSummary] | Sequence[FolderComparison]) -> list[str]:
+    """Only where there is something to remark."""
+    return ["remark"] if any(row.remark for row in rows) else []
 
 
 def _precise(cell: CellSummary, precision_of: str) -> Text:

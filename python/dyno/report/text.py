@@ -39,6 +39,7 @@ def to_csv(findings: Findings) -> str:
             "ci_high",
             "precision",
             "converged",
+            "unsteady",
         ]
     )
     for cell in findings.cells:
@@ -51,6 +52,7 @@ def to_csv(findings: Findings) -> str:
                 *(cell.ci or ("", "")),
                 cell.precision,
                 "true" if cell.converged else "false",
+                cell.unsteady,
             ]
         )
     return text.getvalue()

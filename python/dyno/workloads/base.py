@@ -89,6 +89,34 @@ class Measured:
     histogram_log: Path | None = None
 
 
+def rates(measured: Measured) -> tuple[list[float], float, float]:
+    """Operations a second in each whole interval of the measured part, an interval's length, and the part's, in s.
+
+    What comes after the part's time was over is left out: the last clients' last operations, in no rate.
+    """
+    empty: tuple[list[float], float, float] = [], 1.0, 0.0
+    if measured.intervals is None or measured.measured_from_ns is None or measured.measured_to_ns is None:
+        return empty
+    seconds = measured.responses.get("elapsed", (measured.measured_to_ns - measured.measured_from_ns) / 1e9)
+    table = (
+        measured.intervals.filter(~pl.col("warmup"))
+        .group_by("start_ns", "end_ns")
+        .agg(pl.col("count").sum())
+        .sort("start_ns")
+        .with_columns((pl.col("end_ns") - pl.col("start_ns")).alias("length"))
+    )
+    if not table.height:
+        return empty
+    length = float(str(table["length"].median()))
+    until = measured.measured_from_ns + round(seconds * 1e9) + _ROUNDING_NS
+    whole = table.filter(pl.col("length") >= _WHOLE * length, pl.col("end_ns") <= until)
+    return [count / (length / 1e9) for count in whole["count"]], length / 1e9, seconds
+
+
+_WHOLE = 0.999  # of an interval's length: only the last one of a part is shorter
+_ROUNDING_NS = 1_000_000
+
+
 @dataclass(frozen=True)
 class Checked:
     """What a look at the store after a run found. `wrong` says in a line what is not as it must be."""
@@ -135,6 +163,14 @@ class Workload(ABC, Generic[O]):
     def warms_up(self) -> bool:
         """Whether a part of the driving is left out of the figures."""
         return False
+
+    def cuts(self) -> bool:
+        """Whether what it measured can be had of a part of a run, and a warm-up that is found is to be left out."""
+        return False
+
+    def cut(self, runner: Runner, measured: Measured, first: int) -> Measured:
+        """What was measured from that interval on, where it `cuts`. Raises RunError."""
+        raise NotImplementedError
 
     def data_key(self) -> dict[str, Any]:
         """Those of the options that shape the loaded data."""

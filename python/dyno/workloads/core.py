@@ -25,6 +25,7 @@ _CONNECTED = ("mysql", "postgresql")
 _KEPT = ("errors.jsonl", "acknowledged-*")
 """Of a run phase, beside its figures: the operations that failed, and what a ledger's store said it had taken."""
 _OF_CONNECTIONS = ("connect", "connection_lost", "timeout", "unavailable")  # kinds of errors; the cause of the others
+_ONLY_TO_CUT = ("reconnects", "cpu")  # keys of an interval that are not kept
 
 
 def job(
@@ -73,6 +74,17 @@ def drive_together(runner: Runner, jobs: Sequence[dict[str, Any]], *, max_errors
         if result["total"]["count"] == 0:
             raise InvalidRun("the driver ended without a single successful operation")
     return measured
+
+
+def cut(runner: Runner, measured: Measured, drivers: int, first: int) -> Measured:
+    """What a run phase measured from its interval number `first` on, exactly. Raises RunError."""
+    whole = runner.folder / ("merged" if drivers > 1 else "run")
+    out = runner.folder / "cut"
+    words = [runner.core, "cut", "--from-interval", str(first), "--out", str(out), str(whole)]
+    status = runner.execute(words, kept_as="cut")
+    if status != 0:
+        raise RunError(f"dyno-core cut ended with status {status}: {runner.complaint or 'it said nothing'}")
+    return _measured(_read(out / "result.json", status, runner.complaint), [measured.job], out)
 
 
 def load(runner: Runner, job: dict[str, Any]) -> None:
@@ -271,6 +283,8 @@ def _intervals(path: Path) -> pl.DataFrame:
     for line in path.read_text().splitlines():
         row = json.loads(line)
         latency, service, kinds = row.pop("latency_us") or {}, row.pop("service_us") or {}, row.pop("error_kinds")
+        for name in _ONLY_TO_CUT:
+            row.pop(name, None)
         rows.append(
             {
                 **row,

@@ -43,6 +43,13 @@ class DrivingOptions(Frozen):
     warmup_operations: Annotated[
         int, Field(ge=0, le=10**12, description="before the measured part, over all threads")
     ] = 0
+    warmup_detect: Annotated[
+        bool,
+        Field(
+            description="with caches: warm, what comes before throughput is steady is left out too, where that is "
+            "found; false: the measured part is what was asked for"
+        ),
+    ] = True
     interval: Annotated[
         Duration, Field(ge=0.01, le=60, description="of the time series that are kept beside a run's figures")
     ] = 1.0
@@ -149,6 +156,15 @@ class DrivenWorkload(Workload[D]):
         """A job of one client, for the phases that are not measured; `more` goes to the workload."""
         target = with_limits(endpoint, self.options.limits)
         return core.job(target, {**self.asked(), **more}, phase=phase, clients=1, seed=seed)
+
+    def cuts(self) -> bool:
+        """Unless it is asked not to: it keeps a histogram of each interval."""
+        return self.options.warmup_detect
+
+    def cut(self, runner: Runner, measured: Measured, first: int) -> Measured:
+        """From the record of the driver, or of all of them."""
+        part = core.cut(runner, measured, self.options.drivers, first)
+        return replace(part, notes=(*self.notes(), *part.notes))
 
 
 def with_limits(endpoint: Endpoint, limits: TimeLimits | None) -> Endpoint:

@@ -14,7 +14,7 @@ from small_studies import Runs, study
 from dyno import stats
 from dyno.analysis import analyse
 from dyno.model.findings import Findings
-from dyno.model.run import Outcome, Step
+from dyno.model.run import MeasuredPart, Outcome, RateWithin, Step
 
 DELETE = [100.0, 104.0, 96.0, 101.0, 99.0, 103.0]
 WAL = [301.0, 310.0, 290.0, 305.0, 297.0, 308.0]
@@ -647,3 +647,72 @@ def test_ranks_are_asked_where_the_noise_is_far_from_normal_and_only_there() -> 
 def test_the_answer_tells_what_is_equal() -> None:
     found = pairs_of([1.001, 1.0], n=20, min=20, max=20)
     assert "b and a are within 2% of each other in throughput in all 2 combinations" in found.answer
+
+
+# ---- what the runs went through
+
+
+def went(course, from_s=0.0, within=None):
+    reason = None if course else "too short: 4 intervals"
+    return MeasuredPart(
+        course=course, reason=reason, from_s=from_s, to_s=60, seconds=60 - from_s, intervals=60, within=within
+    )
+
+
+def of_courses(*courses, **rule):
+    plan = study({}, **rule)
+    runs = Runs(plan)
+    for block, course in enumerate(courses):
+        runs.add(0, block, 100.0 + block, measured=course)
+    return analyse(plan, runs, ended="done")
+
+
+def test_a_cell_says_in_how_many_of_its_runs_there_is_no_steady_state() -> None:
+    found = of_courses(went("none"), went("steady"), went("slowing down"), went("warm-up then steady", 3.0))
+    (cell,) = found.cells
+    assert (cell.n, cell.unsteady, cell.remark) == (4, 2, "no steady state in 2 of 4 runs")
+    assert any(note.startswith("No steady state in 2 of 4 runs (1 slowing down)") for note in found.notes)
+
+
+def test_a_failed_run_is_in_no_count_of_courses() -> None:
+    plan = study({})
+    runs = Runs(plan).add(0, 0, 1.0, measured=went("none")).add(0, 1, 1.0, measured=went("none"))
+    runs.add(0, 2, outcome=Outcome.FAILED, step=Step.CHECK, cause="no", measured=went("none"))
+    assert analyse(plan, runs, ended=None).cells[0].remark == "no steady state in 2 of 2 runs"
+
+
+def test_how_much_was_left_out_is_said_by_median_and_most() -> None:
+    cut = [went("warm-up then steady", seconds) for seconds in (2.0, 3.0, 30.0)]
+    found = of_courses(*cut, went("steady"))
+    assert "A warm-up was found and left out in 3 of 4 runs: 3.0 s at the median, 30 s at the most." in found.notes
+    assert found.cells[0].remark == ""
+
+
+def test_a_cold_run_that_became_steady_later_is_told_from_a_warm_one_that_was_not_cut() -> None:
+    kept = went("warm-up then steady")
+    cold, warm = of_courses(kept, kept, caches="cold").notes, of_courses(kept, kept).notes
+    assert any("in 2 of 2 runs, which were cold" in note for note in cold)
+    assert any("stays in the figures of 2 of 2 runs" in note for note in warm)
+    assert not any("stays in the figures" in note for note in cold)
+
+
+def test_runs_too_short_to_tell_are_said_once_and_steady_ones_not_at_all() -> None:
+    short, steady = of_courses(*[went(None)] * 3).notes, of_courses(*[went("steady")] * 3).notes
+    assert sum("cannot be told of 3 of 3 runs" in note for note in short) == 1
+    assert not any("steady" in note for note in steady)
+
+
+def test_an_interval_from_within_a_run_is_said_where_that_run_stands_alone() -> None:
+    within = RateWithin(mean=100.0, lo=95.0, hi=105.0, confidence=0.95, intervals=60, effective=12.3)
+    alone = of_courses(went("steady", within=within))
+    assert alone.cells[0].ci is None, "the run is what is repeated"
+    (note,) = [note for note in alone.notes if "batch means" in note]
+    assert "100.0 [95.00, 105.0] ops/s (effective sample size 12.30 of 60 intervals)" in note
+    two = of_courses(*[went("steady", within=within)] * 2)
+    assert not any("batch means" in note for note in two.notes)
+
+
+def test_runs_of_an_earlier_dyno_say_nothing_of_their_course() -> None:
+    found = of_courses(None, None)
+    assert (found.cells[0].unsteady, found.cells[0].remark) == (0, "")
+    assert not any("steady" in note for note in found.notes)

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import io
+
 import pytest
+from rich.console import Console
 from small_studies import Runs, study
 
 from dyno import stats
 from dyno.analysis import compare_folders
+from dyno.model.run import MeasuredPart
+from dyno.report.terminal import show_folders
 
 OLD, NEW = [100.0, 104.0, 96.0], [120.0, 126.0, 118.0, 121.0]
 
@@ -29,6 +34,19 @@ def test_a_difference_between_folders_is_never_called_fast_or_slow() -> None:
         "The only cell: the second folder has 1.21x [1.12, 1.31] the throughput of the first "
         "(n = 3 runs; not interleaved: a difference may be the machine's drift)."
     )
+
+
+def test_runs_without_a_steady_state_are_said_of_either_folder() -> None:
+    plan = study({})
+    none = MeasuredPart(course="none", to_s=60, seconds=60, intervals=60)
+    unsteady = Runs(plan).add(0, 0, 100.0, measured=none).add(0, 1, 104.0)
+    (found,) = compare_folders(plan, unsteady, plan, Runs(plan).add_cells({0: NEW}))
+    assert found.remark == "first: no steady state in 1 of 2 runs"
+    (found,) = compare_folders(plan, Runs(plan).add_cells({0: NEW}), plan, unsteady)
+    assert found.remark == "second: no steady state in 1 of 2 runs"
+    out = io.StringIO()
+    show_folders([found], Console(file=out), "a", "b")
+    assert found.remark in out.getvalue()
 
 
 def test_cells_of_one_side_alone_are_listed() -> None:

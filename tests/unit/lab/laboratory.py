@@ -85,6 +85,7 @@ class Laboratory:
     host: type[FakeHost] = FakeHost
     system_class: type[SimulatedSystem] = SimulatedSystem
     workload_class: type[SimulatedWorkload] = SimulatedWorkload
+    core: str = "/nonexistent/dyno-core"
     sessions: int = 0
 
     def run(self, study: Study, *, resume: Results | None = None) -> tuple[Ending, Results]:
@@ -101,7 +102,7 @@ class Laboratory:
                     results,
                     self.host(journal),
                     self.rooms(),
-                    core="/nonexistent/dyno-core",
+                    core=self.core,
                     workspace=results.folder / f".dyno-{journal.token}",
                     interrupt=self.interrupt,
                     listener=Heard(self.told),

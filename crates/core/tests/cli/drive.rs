@@ -36,7 +36,7 @@ fn core_workloads() -> Vec<(&'static str, Value)> {
 }
 
 /// The histogram log, by tag.
-fn logged(ran: &Ran) -> BTreeMap<String, Histogram<u64>> {
+pub fn logged(ran: &Ran) -> BTreeMap<String, Histogram<u64>> {
     use base64_lite::decode;
     let log = ran.histogram_log();
     let mut histograms = BTreeMap::new();

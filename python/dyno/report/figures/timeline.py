@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import polars as pl
 
-from dyno.model.run import RunRecord
+from dyno.model.findings import format_estimate, format_quantity
+from dyno.model.run import MeasuredPart, RunRecord
 from dyno.model.study import Cell
 from dyno.report.figures.style import HUES, INK, SOFT, Figure, Row, Spec, draw, heading
 
@@ -17,6 +18,7 @@ PNG_SCALE = 1.5  # these are tall, and many
 MOST_POINTS = 150  # of a curve; beyond it, neighbours are drawn as their mean
 MOST_SUBJECTS = 4  # disks or processes in a panel: those with the most to show
 SECOND = 1e9
+CHANGED = HUES[5]  # what the classification of a run's course says
 
 CPU = {
     "usr": ("cpu.usr", "cpu.nice"),
@@ -57,17 +59,21 @@ def timeline(cell: Cell, run: RunRecord, samples: pl.DataFrame, intervals: pl.Da
         return None
     width = _bin_width(panels)
     panels = [_thinned(panel, width) for panel in panels]
-    marks = _measured(run)
+    marks, before, changes = _measured(run), _left_out(run), _changes(run)
     end = max(float(str(panel.points["t"].max())) for panel in panels)
     end = max([end, *(mark["to"] for mark in marks)])
     charts = [
-        _chart(panel, f"panel {place}", marks, end, last=panel is panels[-1]) for place, panel in enumerate(panels)
+        _chart(panel, f"panel {place}", bool(marks), bool(before or changes), end, last=panel is panels[-1])
+        for place, panel in enumerate(panels)
     ]
     data = {f"panel {place}": _points(panel) for place, panel in enumerate(panels)}
     data["measured"] = marks
+    data["left out"] = before
     data["edges"] = [{"at": at} for mark in marks for at in mark.values()]
+    data["changes"] = changes
     title = f"Run {run.run}, {cell.name}: {run.outcome.value}"
     note = "The measured part is marked." if marks else "No part of it was measured."
+    note = " ".join([note, *_in_words(run.measured)]) if run.measured else note
     binned = f"Each point is the mean of {width:.3g} s." if width else ""
     spec = {
         "vconcat": charts,
@@ -180,6 +186,37 @@ def _measured(run: RunRecord) -> list[Row]:
     return [dict(zip(("from", "to"), edges, strict=True))]
 
 
+def _left_out(run: RunRecord) -> list[Row]:
+    """The warm-up that was found, which ends where the measured part begins."""
+    if run.measured is None or run.measured.from_s == 0 or run.measured_from_ns is None:
+        return []
+    end = (run.measured_from_ns - run.started_ns) / SECOND
+    return [{"from": end - run.measured.from_s, "to": end}]
+
+
+def _changes(run: RunRecord) -> list[Row]:
+    if run.measured is None or run.measured_from_ns is None:
+        return []
+    origin = (run.measured_from_ns - run.started_ns) / SECOND - run.measured.from_s
+    return [{"at": origin + change.at_s} for change in run.measured.change_points]
+
+
+def _in_words(part: MeasuredPart) -> Iterator[str]:
+    """What the run went through, what of it is left out, and how sure its own mean is."""
+    changes = len(part.change_points)
+    marked = f", throughput changed at the {changes} orange lines" if changes > 1 else ""
+    marked = ", throughput changed at the orange line" if changes == 1 else marked
+    yield f"Its course: {part.course or part.reason}{marked}."
+    if part.from_s > 0:
+        yield f"The first {part.from_s:.3g} s, shaded orange, are left out as warm-up."
+    if part.within:
+        mean = format_estimate(part.within.mean, (part.within.lo, part.within.hi))
+        yield (
+            f"Within this run alone {mean} ops/s at {part.within.confidence * 100:.4g}% by batch means, effective "
+            f"sample size {format_quantity(part.within.effective)} of {part.within.intervals} intervals."
+        )
+
+
 def _names(panel: Panel) -> list[str]:
     """The curves in the order in which they are drawn and listed."""
     present = panel.points["series"].unique().to_list()
@@ -194,7 +231,7 @@ def _points(panel: Panel) -> list[Row]:
     ]
 
 
-def _chart(panel: Panel, data: str, marks: list[Row], end: float, *, last: bool) -> Spec:
+def _chart(panel: Panel, data: str, measured: bool, of_course: bool, end: float, *, last: bool) -> Spec:
     """A panel as Vega-Lite itself: the plotting library takes as long to copy a dozen of these as to draw them."""
     names = _names(panel)
     x = {
@@ -219,6 +256,16 @@ def _chart(panel: Panel, data: str, marks: list[Row], end: float, *, last: bool)
         "mark": {"type": "rect", "color": SOFT, "opacity": 0.08},
         "encoding": {"x": {"field": "from", **x}, "x2": {"field": "to"}},
     }
+    left_out = {
+        "data": {"name": "left out"},
+        "mark": {"type": "rect", "color": CHANGED, "opacity": 0.25},
+        "encoding": {"x": {"field": "from", **x}, "x2": {"field": "to"}},
+    }
+    changes = {
+        "data": {"name": "changes"},
+        "mark": {"type": "rule", "color": CHANGED, "strokeWidth": 1.5},
+        "encoding": {"x": {"field": "at", **x}},
+    }
     edges = {
         "data": {"name": "edges"},
         "mark": {"type": "rule", "color": SOFT, "strokeDash": [3, 3]},
@@ -233,7 +280,9 @@ def _chart(panel: Panel, data: str, marks: list[Row], end: float, *, last: bool)
         "offset": 4,
         "anchor": "start",
     }
-    layers = [shade, curves, edges] if marks else [curves]
+    layers = [shade, curves, edges] if measured else [curves]
+    if of_course:
+        layers = [left_out, *layers, changes]
     return {"layer": layers, "width": WIDTH, "height": HEIGHT, "title": title}
 
 
