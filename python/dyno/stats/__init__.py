@@ -97,6 +97,7 @@ from dyno.stats.shape import (
 from dyno.stats.steady import (
     Phases,
     Segment,
+    correlation_around_steps,
     phases,
 )
 from dyno.stats.usl import (
@@ -142,6 +143,7 @@ __all__ = [
     "bootstrap_ratio",
     "cell_means",
     "change_points",
+    "correlation_around_steps",
     "crossings",
     "describe",
     "detectable_effect",
