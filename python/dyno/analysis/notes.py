@@ -6,9 +6,10 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from dyno.analysis import drift
 from dyno.analysis.sentences import counted, levels, listed
 from dyno.analysis.table import Table
-from dyno.model.findings import CellSummary, Comparison, format_share
+from dyno.model.findings import CellSummary, Comparison, Drift, format_share
 from dyno.model.pairs import pairs
 from dyno.model.study import Study
 
@@ -30,15 +31,22 @@ PROMISES = (
 
 
 def notes(
-    study: Study, table: Table, cells: Sequence[CellSummary], comparisons: Sequence[Comparison], ended: str | None
+    study: Study,
+    table: Table,
+    cells: Sequence[CellSummary],
+    comparisons: Sequence[Comparison],
+    drifted: Drift,
+    ended: str | None,
 ) -> Iterator[str]:
-    """Sentences, what weighs most first. `cells` are those of the deciding response."""
+    """Sentences, what weighs most first. `cells` and `drifted` are of the deciding response."""
     if ended is None:
         yield "The study has not ended: every figure may still change."
     if study.scale == "smoke":
         yield "Scale smoke: sizes are tiny. It shows that everything works, not how fast anything is."
     yield from _missing(table, cells)
     yield from _precision(study, cells)
+    measured = sum(bool(cell.n) for cell in cells)
+    yield from drift.notes(study, drifted, measured, any(cell.ci for cell in cells))
     yield from _promises(study, table)
     yield from _errors(table)
     yield from _loops(study, table)

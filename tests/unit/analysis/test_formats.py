@@ -8,9 +8,19 @@ import pytest
 
 from dyno.model.findings import (
     CellSummary,
+    Change,
     Comparison,
+    Crossing,
+    Curve,
+    Drift,
     Failure,
     Findings,
+    Outlier,
+    ScalabilityLaw,
+    Shape,
+    ShapePoint,
+    Variation,
+    VariationSource,
     format_estimate,
     format_quantity,
     format_ratio,
@@ -58,6 +68,7 @@ def test_ratios_show_on_which_side_of_one_each_end_lies(ratio, interval, text) -
 
 def test_every_key_of_the_findings_is_in_their_reference() -> None:
     text = (Path(__file__).parents[3] / "docs" / "reference" / "findings.md").read_text()
-    for model in (Findings, CellSummary, Comparison, Failure):
+    parts = (Variation, VariationSource, Shape, Curve, ShapePoint, ScalabilityLaw, Crossing, Drift, Change, Outlier)
+    for model in (Findings, CellSummary, Comparison, Failure, *parts):
         missing = [name for name in model.model_fields if f"`{name}`" not in text]
         assert missing == [], model.__name__
