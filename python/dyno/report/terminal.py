@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Literal
 
 from rich import box
@@ -17,6 +17,8 @@ from dyno.model.findings import (
     Failure,
     Findings,
     FolderComparison,
+    Variation,
+    format_p,
     format_quantity,
     format_ratio,
     format_share,
@@ -25,6 +27,7 @@ from dyno.model.findings import (
 NARROW = 100  # columns; a narrower terminal gets the narrower table
 WIDTH_OF_FILES = 1000
 MOST_FAILURES = 20
+MOST_CURVES = 12
 
 
 def show(findings: Findings, console: Console, chosen: Sequence[str] | None = None) -> None:
@@ -42,6 +45,7 @@ def show(findings: Findings, console: Console, chosen: Sequence[str] | None = No
         found = [each for each in findings.comparisons if each.response == response]
         if found:
             parts += [Text(), *(_sentence(each) for each in found)]
+        parts += _causes(findings, response)
     more = [name for name in dict.fromkeys(cell.response for cell in findings.cells) if name not in shown]
     if more:
         parts += [Text(), Text(f"Also measured: {', '.join(more)}", style="dim")]
@@ -199,6 +203,42 @@ def _not_ok(cell: CellSummary) -> Text:
 
 def _sentence(found: Comparison) -> Text:
     return Text(_plain(found.sentence), style="dim" if found.ci is None else "")
+
+
+def _causes(findings: Findings, response: str) -> Iterator[RenderableType]:
+    """What explains the variation, the shapes and the drift of a response, where they were looked for."""
+    for explained in (each for each in findings.variation if each.response == response):
+        yield from (Text(), _heading("What explains the variation"), _words(explained.sentence, explained.reason))
+        if explained.sources:
+            yield _sources(explained)
+    for shape in (each for each in findings.shapes if each.response == response):
+        told = [*(each.sentence for each in shape.crossings), *(each.sentence for each in shape.curves)]
+        told = [sentence for sentence in told if sentence]
+        yield from (Text(), _heading(f"Shape over {_plain(shape.factor)}"))
+        yield from (Text(_plain(sentence)) for sentence in told[:MOST_CURVES])
+        if len(told) > MOST_CURVES:
+            yield Text(f"and {len(told) - MOST_CURVES:,} more", style="dim")
+        if shape.sentence:
+            yield Text(_plain(shape.sentence))
+        if shape.left_out:
+            yield Text(_plain(f"Not computed: {'; '.join(shape.left_out)}."), style="dim")
+    for drifted in (each for each in findings.drift if each.response == response):
+        yield from (Text(), _heading("Drift and outliers"), _words(drifted.sentence, drifted.reason))
+
+
+def _words(sentence: str, reason: str | None) -> Text:
+    return Text(_plain(sentence), style="dim" if reason else "")
+
+
+def _sources(explained: Variation) -> Table:
+    table = _table()
+    _columns(table, "source")
+    _columns(table, "share", "sum of squares", "df", "F", "p", justify="right")
+    for each in explained.sources:
+        p = "-" if each.p is None else format_p(each.p)
+        squares = format_quantity(each.sum_of_squares)
+        _row(table, each.source, _share(each.share), squares, str(each.degrees), _or_dash(each.f), p)
+    return table
 
 
 def _failures(failures: Sequence[Failure]) -> RenderableType:
