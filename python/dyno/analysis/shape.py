@@ -272,7 +272,7 @@ def _crossing(response: str, factor: str, within: dict[str, str], a: str, b: str
     first, then = ("lower", "higher") if found.upward else ("higher", "lower")
     if ci is None:
         sentence = (
-            f"{where}{b} and {a} seem to cross at {factor} {found.at:.3g}, but the runs do not show it: "
+            f"{where}{b} and {a} seem to cross at {factor} {_place(found.at)}, but the runs do not show it: "
             f"{format_share(found.without)} of resamples have no such crossing."
         )
     else:
@@ -345,4 +345,9 @@ def _share(value: float, interval: Interval | None) -> str:
 
 
 def _estimate(value: float, interval: Interval) -> str:
-    return f"{value:.3g} [{interval[0]:.3g}, {interval[1]:.3g}]"
+    return f"{_place(value)} [{_place(interval[0])}, {_place(interval[1])}]"
+
+
+def _place(x: float) -> str:
+    """Three significant digits, written out."""
+    return f"{float(f'{x:.3g}'):,g}"

@@ -212,7 +212,7 @@ def _causes(findings: Findings, response: str) -> Iterator[RenderableType]:
         if explained.sources:
             yield _sources(explained)
     for shape in (each for each in findings.shapes if each.response == response):
-        told = [*(each.sentence for each in shape.crossings), *(each.sentence for each in shape.curves)]
+        told = [*(each.sentence for each in shape.crossings if each.ci), *(each.sentence for each in shape.curves)]
         told = [sentence for sentence in told if sentence]
         yield from (Text(), _heading(f"Shape over {_plain(shape.factor)}"))
         yield from (Text(_plain(sentence)) for sentence in told[:MOST_CURVES])

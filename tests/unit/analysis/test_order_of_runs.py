@@ -56,7 +56,7 @@ def test_a_trend_is_found_with_its_size_over_the_study() -> None:
     assert verdict.trend_p < 0.001
     # A share of what runs are in the middle of the study, where they are 9 % above its beginning.
     assert verdict.trend_ci[0] < 0.003 / 1.09 < verdict.trend_ci[1]
-    assert "Throughput drifted over the 60 runs: it rises from run to run, in all by about 1" in verdict.sentence
+    assert "Throughput drifted over the 60 runs: it rises from run to run, by about 1" in verdict.sentence
     assert "p < 0.0001" in verdict.sentence
 
 

@@ -26,6 +26,8 @@ def drift(findings: Findings) -> Figure | None:
         for run, relative in zip(found.runs, found.relative, strict=True)
     ]
     step = -(-len(rows) // MOST_DOTS)
+    for place, row in enumerate(row for row in rows if row["outlier"]):
+        row["side"] = 1 if place % 2 else -1  # of the label: outliers next to each other would cover each other's
     shown = [row for place, row in enumerate(rows) if place % step == 0 or row["outlier"]]
     x = alt.X(
         "run:Q",
@@ -46,7 +48,12 @@ def drift(findings: Findings) -> Figure | None:
         alt.Chart(named("changes")).mark_rule(color=ORANGE, strokeWidth=1.5, strokeDash=[2, 2]).encode(x=x),
         levels.mark_rule(color=ORANGE, strokeWidth=3),
         ringed.mark_point(size=130, color=RED, strokeWidth=2, opacity=1),
-        ringed.mark_text(dx=10, align="left", fontSize=11, color=INK).encode(text="run:Q"),
+        *(
+            ringed.transform_filter(f"datum.side == {side}")
+            .mark_text(dy=18 * side, fontSize=11, color=INK)
+            .encode(text="run:Q")
+            for side in (-1, 1)
+        ),
     )
     title = "Each run over the order of execution"
     thinned = f"One in {step} runs is shown, and all outliers." if step > 1 else "Each dot is a run."

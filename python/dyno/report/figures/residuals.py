@@ -27,17 +27,21 @@ def residuals(findings: Findings) -> Figure | None:
     y = alt.Y("residual:Q", title="residual (ln)", axis=alt.Axis(tickCount=6))
     dots = alt.Chart(named("residuals")).mark_point(size=22, filled=True, opacity=0.55, color=HUES[0])
     none = alt.Chart(named("zero")).mark_rule(color=SOFT, strokeDash=[4, 3]).encode(y=alt.Y("at:Q"))
+    few = alt.Axis(tickCount=6, labelFlush=False)
     width = (WIDTH - 70) // 2
     over_fitted = alt.layer(
         none,
         dots.encode(
-            x=alt.X("fitted:Q", title=f"fitted {known.title} (ln {known.unit})", scale=alt.Scale(zero=False)), y=y
+            x=alt.X("fitted:Q", title=f"fitted {known.title} (ln {known.unit})", scale=alt.Scale(zero=False), axis=few),
+            y=y,
         ),
     ).properties(width=width, height=230)
     normal = alt.Chart(named("ends")).mark_line(color=SOFT, strokeDash=[4, 3], strokeWidth=1)
     over_normal = alt.layer(
         normal.encode(x=alt.X("at:Q"), y=alt.Y("at:Q")),
-        dots.encode(x=alt.X("score:Q", title="what normal noise would give (ln)", scale=alt.Scale(zero=False)), y=y),
+        dots.encode(
+            x=alt.X("score:Q", title="what normal noise would give (ln)", scale=alt.Scale(zero=False), axis=few), y=y
+        ),
     ).properties(width=width, height=230)
     title = "What the factors leave unexplained"
     verdict = (

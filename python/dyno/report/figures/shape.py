@@ -80,7 +80,7 @@ class _Layout:
             if self._shape.log_x
             else alt.Scale(domain=[low - margin * (high - low), high + margin * (high - low)], nice=False, zero=False)
         )
-        axis = alt.Axis(values=ticks, grid=False, format="~g")
+        axis = alt.Axis(values=ticks, grid=False, format=",.12~g")  # 1,800, not 2e+3
         return alt.X(f"{field}:Q", title=self._shape.factor, scale=scale, axis=axis)
 
     def figure(
