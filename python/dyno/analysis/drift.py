@@ -21,6 +21,7 @@ from dyno.model.findings import Change, Drift, Outlier, format_p, format_share
 from dyno.model.study import Study
 
 FEWEST = 8  # runs, for a trend or a change to be shown by any
+FEWEST_OF_OUTLIERS = 3  # runs of a cell: of two, either may be the one that is far off
 MOST = 400  # places in time: more are looked at in groups, since the time taken grows with their square
 LEVEL = 0.025  # of each of the two tests, so that a machine without drift is said to drift in 5 % of studies
 MOST_CORRELATED = 0.95
@@ -133,9 +134,10 @@ def _changes(series: NDArray[np.float64], places: NDArray[np.float64]) -> Iterat
 
 
 def _outliers(study: Study, observed: Sequence[Observation], relative: NDArray[np.float64]) -> Iterator[Outlier]:
-    """Far from the others on the log scale, by the spread of all runs, in cells of three runs or more.
+    """Far from the others on the log scale, by the spread of all runs and, of five runs or more, by that of its cell.
 
-    The run of each cell that is nearest to its median tells nothing of the spread, since the median went to it (R. A.
+    By one of the two alone, every study would have some: a noisy cell by the spread of all, few runs by their own. The
+    run of each cell that is nearest to its median tells nothing of the spread, since the median went to it (R. A.
     Maronna, R. D. Martin, V. J. Yohai, Robust Statistics, 2006, section 4.4.2: the scale of a fit by medians is that of
     the residuals which are not 0).
     """
@@ -143,22 +145,30 @@ def _outliers(study: Study, observed: Sequence[Observation], relative: NDArray[n
     of_cell: dict[int, list[int]] = {}
     for place, each in enumerate(observed):
         of_cell.setdefault(each.cell, []).append(place)
-    telling = [
-        place
-        for places in of_cell.values()
-        if len(places) > 2
-        for place in sorted(places, key=lambda place: abs(float(logs[place])))[1:]
-    ]
+    telling: list[int] = []
+    own_scores: dict[int, float] = {}
+    for places in of_cell.values():
+        if len(places) < FEWEST_OF_OUTLIERS:
+            continue
+        telling += sorted(places, key=lambda place: abs(float(logs[place])))[1:]
+        own = stats.outliers(logs[places])
+        own_scores.update(zip(places, own.scores if own else [], strict=False))
     telling.sort()
     found = stats.outliers(logs[telling])
-    for place in found.marked if found else ():
-        each = observed[telling[place]]
+    if found is None:
+        return
+    marked = {telling[place]: found.scores[place] for place in found.marked}
+    for place, score in marked.items():
+        least = min(score, own_scores.get(place, score), key=abs)
+        if abs(least) <= stats.MARK:
+            continue
+        each = observed[place]
         yield Outlier(
             run=each.run,
             cell=each.cell,
             levels=study.cells[each.cell].levels,
-            relative=rounded(float(relative[telling[place]])),
-            score=rounded(found.scores[place]) if found else 0.0,
+            relative=rounded(float(relative[place])),
+            score=rounded(least),
         )
 
 

@@ -22,6 +22,7 @@ from dyno.stats.describe import (
     describe,
 )
 from dyno.stats.drift import (
+    MARK,
     Autocorrelation,
     Outliers,
     Trend,
@@ -112,6 +113,7 @@ from dyno.stats.variation import (
 )
 
 __all__ = [
+    "MARK",
     "Agreement",
     "Autocorrelation",
     "BatchMeans",

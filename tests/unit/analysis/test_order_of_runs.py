@@ -97,6 +97,15 @@ def test_the_good_runs_beside_an_outlier_are_not_marked() -> None:
     assert [each.run for each in found(plan, runs).outliers] == [9]
 
 
+def test_a_cell_that_is_noisier_than_the_others_is_not_full_of_outliers() -> None:
+    plan = study({"mode": ["calm", "wild"]})
+    random = np.random.default_rng(1)
+    runs = Runs(plan).add_cells(
+        {cell: list(np.exp(noise * random.standard_normal(40))) for cell, noise in ((0, 0.01), (1, 0.1))}
+    )
+    assert len(found(plan, runs).outliers) <= 1
+
+
 def test_noise_seldom_has_an_outlier() -> None:
     marked = [
         len(drift(plan, tabulate(plan, runs), "throughput").outliers)

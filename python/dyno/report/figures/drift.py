@@ -11,6 +11,7 @@ from dyno.model.findings import Drift, Findings
 from dyno.report.figures.style import HUES, INK, SOFT, WIDTH, Figure, Row, capital, draw, heading, named
 
 MOST_DOTS = 500  # more would be a smear
+MOST_LABELS = 20
 BLUE, ORANGE, RED = HUES[0], HUES[1], HUES[5]
 
 
@@ -49,7 +50,7 @@ def drift(findings: Findings) -> Figure | None:
         levels.mark_rule(color=ORANGE, strokeWidth=3),
         ringed.mark_point(size=130, color=RED, strokeWidth=2, opacity=1),
         *(
-            ringed.transform_filter(f"datum.side == {side}")
+            ringed.transform_filter(f"datum.side == {side if len(far) <= MOST_LABELS else 0}")
             .mark_text(dy=18 * side, fontSize=11, color=INK)
             .encode(text="run:Q")
             for side in (-1, 1)
@@ -60,7 +61,7 @@ def drift(findings: Findings) -> Figure | None:
     marks = " ".join(
         (
             "Thick lines are the medians between changes." if found.changes else "",
-            "Rings are outliers, with their run." if far else "",
+            f"Rings are outliers{', with their run' if len(far) <= MOST_LABELS else ''}." if far else "",
         )
     )
     chart = chart.properties(
