@@ -350,7 +350,7 @@ def _what_is_wrong(study: Study, runs: Sequence[RunRecord], findings: Findings) 
 def show(folder: Path, form: str, chosen: tuple[str, ...]) -> int:
     """Show what a results folder says."""
     results = Results(folder)
-    findings = analyse(results.study, results.runs, ended=results.ended)
+    findings = analyse(results.study, results.runs, ended=results.ended, explained=chosen)
     known = list(dict.fromkeys(cell.response for cell in findings.cells))
     for name in chosen:
         if name not in known:

@@ -8,8 +8,11 @@ from dyno.analysis import claims, effects, published, targets
 from dyno.analysis.answer import answer
 from dyno.analysis.cells import summarise
 from dyno.analysis.comparisons import compare
+from dyno.analysis.drift import drift
 from dyno.analysis.notes import notes
+from dyno.analysis.shape import shapes
 from dyno.analysis.table import Table, response_order, tabulate
+from dyno.analysis.variation import explain
 from dyno.model.findings import CellSummary, Comparison, FactorEffect, Failure, Findings
 from dyno.model.run import RunRecord
 from dyno.model.study import Study
@@ -17,8 +20,11 @@ from dyno.model.study import Study
 PILOT = "No answer: this is a pilot, a few blocks to plan the study by."
 
 
-def analyse(study: Study, runs: Sequence[RunRecord], *, ended: str | None) -> Findings:
+def analyse(study: Study, runs: Sequence[RunRecord], *, ended: str | None, explained: Sequence[str] = ()) -> Findings:
     """All that the runs of a study say. `ended` is why the study ended; None where it has not.
+
+    What explains the variation, the shape over ordered factors and drift are given of the deciding response, and of
+    those that `explained` names besides.
 
     Raises ValueError for a run of a cell that the study has not.
     """
@@ -37,6 +43,8 @@ def analyse(study: Study, runs: Sequence[RunRecord], *, ended: str | None) -> Fi
         of_factors += effects.effects(study, table, response)
         cells += summarise(study, table, response, of_cell)
     rule = study.replicates
+    in_depth = [rule.of, *(name for name in dict.fromkeys(explained) if name != rule.of and name in table.values)]
+    drifts = tuple(drift(study, table, response) for response in in_depth)
     deciding_cells = [cell for cell in cells if cell.response == rule.of]
     deciding = [found for found in comparisons if found.response == rule.of]
     deciding_effects = [found for found in of_factors if found.response == rule.of]
@@ -57,7 +65,10 @@ def analyse(study: Study, runs: Sequence[RunRecord], *, ended: str | None) -> Fi
         comparisons=tuple(comparisons),
         effects=tuple(of_factors),
         failures=tuple(_failure(run) for run in table.other_runs),
-        notes=tuple(notes(study, table, deciding_cells, comparisons, ended)),
+        notes=tuple(notes(study, table, deciding_cells, comparisons, drifts[0], ended)),
+        variation=tuple(explain(study, table, response) for response in in_depth),
+        shapes=tuple(shape for response in in_depth for shape in shapes(study, table, response)),
+        drift=drifts,
         targets=tuple(targets.judge(study, target, cells) for target in study.targets),
         published=tuple(
             published.beside(each, cells, comparisons, rule.confidence, table.paces)

@@ -7,9 +7,10 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from dyno.analysis import drift
 from dyno.analysis.sentences import levels, listed
 from dyno.analysis.table import UNSTEADY, Table
-from dyno.model.findings import CellSummary, Comparison, format_estimate, format_quantity, format_share
+from dyno.model.findings import CellSummary, Comparison, Drift, format_estimate, format_quantity, format_share
 from dyno.model.fractions import fraction_of
 from dyno.model.pairs import pairs
 from dyno.model.run import RunRecord
@@ -35,9 +36,14 @@ PROMISES = (
 
 
 def notes(
-    study: Study, table: Table, cells: Sequence[CellSummary], comparisons: Sequence[Comparison], ended: str | None
+    study: Study,
+    table: Table,
+    cells: Sequence[CellSummary],
+    comparisons: Sequence[Comparison],
+    drifted: Drift,
+    ended: str | None,
 ) -> Iterator[str]:
-    """Sentences, what weighs most first. `cells` are those of the deciding response."""
+    """Sentences, what weighs most first. `cells` and `drifted` are of the deciding response."""
     if ended is None:
         yield "The study has not ended: every figure may still change."
     if study.scale == "smoke":
@@ -46,6 +52,8 @@ def notes(
     yield from _precision(study, cells)
     yield from _courses(study, table)
     yield from _within(study, table, cells)
+    measured = sum(bool(cell.n) for cell in cells)
+    yield from drift.notes(study, drifted, measured, any(cell.ci for cell in cells))
     yield from _promises(study, table)
     yield from _errors(table)
     yield from _failed_in_tails(study, table)

@@ -6,6 +6,7 @@ import math
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +17,15 @@ from dyno.model.run import Course, Outcome, RunRecord
 from dyno.model.study import Study
 
 UNSTEADY: tuple[Course, ...] = ("slowing down", "none")
+
+
+class Observation(NamedTuple):
+    """A value of a response, and where it stands in the design and in time."""
+
+    run: int
+    cell: int
+    block: int
+    value: float
 
 
 @dataclass
@@ -48,6 +58,14 @@ class Table:
             for block, value in self.in_blocks(response, cell).items():
                 values[block, place], times[block, place] = value, self.times[block, cell]
         return values, times
+
+    def observed(self, response: str) -> list[Observation]:
+        """All values of a response, in order of execution."""
+        return sorted(
+            Observation(self.times[block, cell], cell, block, value)
+            for cell, blocks in self.by_block.get(response, {}).items()
+            for block, value in blocks.items()
+        )
 
     def in_blocks(self, response: str, cell: int) -> dict[int, float]:
         """Block -> value. A block holds one ok run of a cell, since only a run that went wrong is tried again."""

@@ -49,6 +49,11 @@ def format_share(share: float) -> str:
     return f"{share * 100:.2g}%" if share >= _LEAST_SHOWN else "<0.01%" if share else "0%"
 
 
+def format_p(p: float) -> str:
+    """`0.043`; what is smaller than anybody needs to know is told as such."""
+    return "< 0.0001" if p < 1e-4 else f"{p:.2g}"
+
+
 def format_ratio(ratio: float, interval: Interval) -> str:
     """`3.21x [2.90, 3.55]`, with as many digits as it takes to see on which side of 1 each end lies."""
     low, high = interval
@@ -298,6 +303,149 @@ class Failure(Frozen):
     cause: str | None
 
 
+class VariationSource(Frozen):
+    """What one source explains of the variation: a factor, an interplay of factors, the blocks, or noise."""
+
+    source: Annotated[str, Field(description="factors of an interplay are joined by ` x `; noise is `residual`")]
+    sum_of_squares: float
+    degrees: Annotated[int, Field(description="of freedom")]
+    share: Annotated[float | None, Field(description="of the total sum of squares")]
+    mean_square: float | None = None
+    f: Annotated[float | None, Field(description="mean square over that of the residual")] = None
+    p: Annotated[float | None, Field(description="how often noise alone would give so large an f")] = None
+
+
+class Variation(Frozen):
+    """What explains the variation of a response. Without `sources` there is a `reason`."""
+
+    response: str
+    log: Annotated[bool, Field(description="whether sums of squares are of natural logs")] = True
+    sentence: str
+    reason: Annotated[str | None, Field(description="why nothing was computed")] = None
+    sources: tuple[VariationSource, ...] = ()
+    sum_of_squares: float | None = None
+    degrees: int | None = None
+    adds_up: Annotated[
+        bool, Field(description="whether shares add up to 1: not where runs are missing, since sources then overlap")
+    ] = True
+    far_from_normal: Annotated[bool, Field(description="whether the residuals are too far from normal to trust p")] = (
+        False
+    )
+    runs: Annotated[tuple[int, ...], Field(description="the runs of the residuals")] = ()
+    fitted: Annotated[tuple[float, ...], Field(description="what the sources say of each run, in logs")] = ()
+    residuals: Annotated[tuple[float, ...], Field(description="what they miss, in logs")] = ()
+    scores: Annotated[tuple[float, ...], Field(description="where each residual would lie, were they normal")] = ()
+
+
+class ShapePoint(Frozen):
+    """A level of an ordered factor: what it brings over the first level."""
+
+    cell: int
+    x: Annotated[float, Field(description="the level as a number")]
+    n: Annotated[int, Field(description="ok runs")]
+    speedup: Annotated[float | None, Field(description="times the rate at the first level")] = None
+    speedup_ci: Interval | None = None
+    efficiency: Annotated[float | None, Field(description="speedup as a share of what the level promises")] = None
+
+
+class ScalabilityLaw(Frozen):
+    """A fit of the Universal Scalability Law, N rate / (1 + contention (N - 1) + coherency N (N - 1))."""
+
+    rate: Annotated[float, Field(description="of one client")]
+    rate_ci: Interval | None
+    contention: Annotated[float, Field(description="share of work that waits in line")]
+    contention_ci: Interval | None
+    coherency: Annotated[float, Field(description="what each pair of clients spends on agreeing, as a share of work")]
+    coherency_ci: Interval | None
+    peak: Annotated[float | None, Field(description="clients of the highest rate; only where coherency is shown")]
+    peak_ci: Interval | None
+    error: Annotated[float, Field(description="standard deviation of the levels around the law, in logs")]
+
+    def at(self, clients: float) -> float:
+        """The rate of so many clients."""
+        pairs = clients * (clients - 1)
+        return self.rate * clients / (1 + self.contention * (clients - 1) + self.coherency * pairs)
+
+
+class Curve(Frozen):
+    """A response over an ordered factor, all else equal."""
+
+    within: Annotated[dict[str, str], Field(description="the levels of the other factors")]
+    points: tuple[ShapePoint, ...]
+    paired: Annotated[bool, Field(description="whether levels were compared within blocks")] = False
+    saturation: Annotated[
+        float | None, Field(description="the smallest level from which no further one is shown to be higher")
+    ] = None
+    headroom: Annotated[
+        float | None, Field(description="how many times higher a level beyond may still be: an upper bound")
+    ] = None
+    law: ScalabilityLaw | None = None
+    sentence: Annotated[str, Field(description="speed-up, saturation and law in words; empty where there are none")]
+
+
+class Crossing(Frozen):
+    """Where the curves of two levels of the compared factor cross."""
+
+    within: dict[str, str]
+    a: str
+    b: str
+    at: Annotated[float, Field(description="in the unit of the ordered factor")]
+    ci: Annotated[Interval | None, Field(description="null where the crossing is not shown")]
+    upward: Annotated[bool, Field(description="whether b is the lower one before, and the higher one after")]
+    sentence: str
+
+
+class Shape(Frozen):
+    """A response over one ordered factor."""
+
+    response: str
+    factor: str
+    log_x: Annotated[bool, Field(description="whether levels grow by multiples: between them, lines are over ln x")] = (
+        False
+    )
+    curves: tuple[Curve, ...]
+    crossings: tuple[Crossing, ...] = ()
+    sentence: Annotated[str, Field(description="how many curves cross; empty where none are compared")] = ""
+    left_out: Annotated[tuple[str, ...], Field(description="what was not computed, and why")] = ()
+
+
+class Change(Frozen):
+    """A step of the machine: the median of the runs before and after, relative to their cells."""
+
+    run: Annotated[int, Field(description="the first after it")]
+    before: float
+    after: float
+    p: float
+
+
+class Outlier(Frozen):
+    """A run far from the others; it is in all figures."""
+
+    run: int
+    cell: int
+    levels: dict[str, str]
+    relative: Annotated[float, Field(description="to the median of its cell")]
+    score: Annotated[float, Field(description="modified z-score: beyond 3.5 to either side")]
+
+
+class Drift(Frozen):
+    """What the order of the runs did to them. Without `runs` there is a `reason`."""
+
+    response: str
+    shown: Annotated[bool, Field(description="whether a trend or a change is shown")] = False
+    sentence: str
+    reason: Annotated[str | None, Field(description="why it was not looked for")] = None
+    trend: Annotated[float | None, Field(description="what one run later adds, as a share")] = None
+    trend_ci: Interval | None = None
+    trend_p: float | None = None
+    correlation: Annotated[float | None, Field(description="between runs next to each other in time")] = None
+    correlation_error: Annotated[float | None, Field(description="its standard error")] = None
+    changes: tuple[Change, ...] = ()
+    outliers: tuple[Outlier, ...] = ()
+    runs: Annotated[tuple[int, ...], Field(description="in order of execution")] = ()
+    relative: Annotated[tuple[float, ...], Field(description="each run relative to the median of its cell")] = ()
+
+
 class Findings(Frozen):
     """All that a results folder says."""
 
@@ -319,6 +467,11 @@ class Findings(Frozen):
     effects: Annotated[tuple[FactorEffect, ...], Field(description="of screening designs alone")] = ()
     failures: tuple[Failure, ...]
     notes: Annotated[tuple[str, ...], Field(description="what a reader must know before believing the figures")] = ()
+    variation: Annotated[
+        tuple[Variation, ...], Field(description="of the deciding response, and of those asked for")
+    ] = ()
+    shapes: Annotated[tuple[Shape, ...], Field(description="one for each ordered factor and such response")] = ()
+    drift: Annotated[tuple[Drift, ...], Field(description="one for each such response")] = ()
     targets: Annotated[tuple[TargetResult, ...], Field(description="what was to be reached")] = ()
     published: Annotated[tuple[PublishedResult, ...], Field(description="published figures beside the results")] = ()
     claims: Annotated[tuple[ClaimResult, ...], Field(description="published findings, held against the results")] = ()

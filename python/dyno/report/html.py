@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib import resources
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import quote
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -22,9 +22,12 @@ from dyno.model import responses
 from dyno.model.findings import (
     CellSummary,
     Comparison,
+    Drift,
     FactorEffect,
     Findings,
     Interval,
+    Variation,
+    format_p,
     format_quantity,
     format_ratio,
     format_share,
@@ -38,6 +41,8 @@ from dyno.report.figures.style import capital, label
 from dyno.report.runs import notable
 from dyno.report.source import Source
 from dyno.report.text import foremost, to_csv
+
+_OfResponse = TypeVar("_OfResponse", Variation, Drift)
 
 MOST_FAILURES = 200  # in the page; run.json has them all
 
@@ -64,17 +69,36 @@ class Part:
     effects: tuple[FactorEffect, ...]
 
 
+@dataclass(frozen=True)
+class _Causes:
+    """The figures of what explains the variation, of shapes and of drift, which stand beside their words."""
+
+    residuals: list[Figure]
+    shapes: list[Figure]
+    drift: list[Figure]
+
+    @classmethod
+    def drawn(cls, study: Study, findings: Findings) -> _Causes:
+        residuals, drift = figures.residuals(findings), figures.drift(findings)
+        shapes = figures.shapes(study, findings, Palette(study))
+        return cls([residuals] if residuals else [], shapes, [drift] if drift else [])
+
+    def all(self) -> list[Figure]:
+        return [*self.residuals, *self.shapes, *self.drift]
+
+
 def write(results: Source, findings: Findings, out_dir: Path) -> Path:
     """Write report.html and figures/*.{svg,png,csv}; gives the path of report.html. Raises OSError."""
     charts, timelines = _charts(results, findings), _timelines(results, findings)
+    causes = _Causes.drawn(results.study, findings)
     folder = out_dir / "figures"
     folder.mkdir(parents=True, exist_ok=True)
-    for figure in [*charts, *timelines]:
+    for figure in [*charts, *causes.all(), *timelines]:
         _replace(folder / f"{figure.name}.svg", figure.svg.encode())
         _replace(folder / f"{figure.name}.png", figure.png)
         _replace(folder / f"{figure.name}.csv", figure.csv.encode())
     target = out_dir / "report.html"
-    _replace(target, _page(results, findings, charts, timelines).encode())
+    _replace(target, _page(results, findings, charts, causes, timelines).encode())
     return target
 
 
@@ -109,7 +133,9 @@ def _timelines(results: Source, findings: Findings) -> list[Figure]:
     return [figure for figure in drawn if figure]
 
 
-def _page(results: Source, findings: Findings, charts: Sequence[Figure], timelines: Sequence[Figure]) -> str:
+def _page(
+    results: Source, findings: Findings, charts: Sequence[Figure], causes: _Causes, timelines: Sequence[Figure]
+) -> str:
     script = _text("report.js")
     template = _environment().get_template("report.html.j2")
     return template.render(
@@ -117,6 +143,12 @@ def _page(results: Source, findings: Findings, charts: Sequence[Figure], timelin
         study=results.study,
         parts=_parts(findings),
         charts=[_shown(figure) for figure in charts],
+        variation=_of(findings.variation, findings.response),
+        residuals=[_shown(figure) for figure in causes.residuals],
+        shapes=[shape for shape in findings.shapes if shape.response == findings.response],
+        shape_figures=[_shown(figure) for figure in causes.shapes],
+        drift=_of(findings.drift, findings.response),
+        drift_figures=[_shown(figure) for figure in causes.drift],
         timelines=[_shown(figure) for figure in timelines],
         failures=findings.failures[:MOST_FAILURES],
         environment=results.environment,
@@ -132,6 +164,10 @@ def _page(results: Source, findings: Findings, charts: Sequence[Figure], timelin
         script=Markup(script),
         script_hash=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
     )
+
+
+def _of(found: Sequence[_OfResponse], response: str) -> _OfResponse | None:
+    return next((each for each in found if each.response == response), None)
 
 
 def _measured(runs: Sequence[RunRecord]) -> str:
@@ -166,6 +202,7 @@ def _environment() -> Environment:
         capital=capital,
         quantity=lambda value: "–" if value is None else format_quantity(value),
         share=lambda value: "–" if value is None else format_share(value),
+        probability=lambda value: "–" if value is None else format_p(value),
         interval=lambda ci: f"{format_quantity(ci[0])} to {format_quantity(ci[1])}" if ci else "–",
         percent=format_percent,
         label=label,

@@ -21,7 +21,9 @@ from dyno.model.findings import (
     FolderComparison,
     PublishedResult,
     TargetResult,
+    Variation,
     format_estimate,
+    format_p,
     format_quantity,
     format_ratio,
     format_share,
@@ -33,6 +35,7 @@ NARROW = 100  # columns; a narrower terminal gets the narrower table
 WIDTH_OF_FILES = 1000
 MOST_FAILURES = 20
 MOST_CELLS = 10  # of a target; JSON and the page have them all
+MOST_CURVES = 12
 
 
 def show(findings: Findings, console: Console, chosen: Sequence[str] | None = None) -> None:
@@ -55,6 +58,7 @@ def show(findings: Findings, console: Console, chosen: Sequence[str] | None = No
                 parts.append(Text(f"and {len(others):,} more between the other levels (--format json)", style="dim"))
         if of_factors := [each for each in findings.effects if each.response == response]:
             parts += [Text(), _heading("Effects, high to low"), _effects(of_factors)]
+        parts += _causes(findings, response)
     more = [name for name in dict.fromkeys(cell.response for cell in findings.cells) if name not in shown]
     if more:
         parts += [Text(), Text(f"Also measured: {', '.join(more)}", style="dim")]
@@ -242,6 +246,42 @@ def _effects(effects: Sequence[FactorEffect]) -> Table:
             Text(each.verdict, style="bold" if each.verdict in ("higher", "lower") else "dim"),
             ", ".join(each.aliases) or "-",
         )
+    return table
+
+
+def _causes(findings: Findings, response: str) -> Iterator[RenderableType]:
+    """What explains the variation, the shapes and the drift of a response, where they were looked for."""
+    for explained in (each for each in findings.variation if each.response == response):
+        yield from (Text(), _heading("What explains the variation"), _words(explained.sentence, explained.reason))
+        if explained.sources:
+            yield _sources(explained)
+    for shape in (each for each in findings.shapes if each.response == response):
+        told = [*(each.sentence for each in shape.crossings if each.ci), *(each.sentence for each in shape.curves)]
+        told = [sentence for sentence in told if sentence]
+        yield from (Text(), _heading(f"Shape over {_plain(shape.factor)}"))
+        yield from (Text(_plain(sentence)) for sentence in told[:MOST_CURVES])
+        if len(told) > MOST_CURVES:
+            yield Text(f"and {len(told) - MOST_CURVES:,} more", style="dim")
+        if shape.sentence:
+            yield Text(_plain(shape.sentence))
+        if shape.left_out:
+            yield Text(_plain(f"Not computed: {'; '.join(shape.left_out)}."), style="dim")
+    for drifted in (each for each in findings.drift if each.response == response):
+        yield from (Text(), _heading("Drift and outliers"), _words(drifted.sentence, drifted.reason))
+
+
+def _words(sentence: str, reason: str | None) -> Text:
+    return Text(_plain(sentence), style="dim" if reason else "")
+
+
+def _sources(explained: Variation) -> Table:
+    table = _table()
+    _columns(table, "source")
+    _columns(table, "share", "sum of squares", "df", "F", "p", justify="right")
+    for each in explained.sources:
+        p = "-" if each.p is None else format_p(each.p)
+        squares = format_quantity(each.sum_of_squares)
+        _row(table, each.source, _share(each.share), squares, str(each.degrees), _or_dash(each.f), p)
     return table
 
 

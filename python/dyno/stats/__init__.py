@@ -9,7 +9,7 @@ from dyno.stats.agreement import Agreement, kendall
 from dyno.stats.batches import BatchMeans, batch_means
 from dyno.stats.changes import ChangePoint, change_points
 from dyno.stats.describe import Description, describe
-from dyno.stats.drift import Autocorrelation, Outliers, Trend, autocorrelation, outliers, trend
+from dyno.stats.drift import MARK, Autocorrelation, Outliers, Trend, autocorrelation, outliers, trend
 from dyno.stats.effects import Effect, Effects, Lenth, lenth, two_level_effects
 from dyno.stats.equivalence import Equivalence, equivalence_of, paired_equivalence, unpaired_equivalence
 from dyno.stats.families import holm
@@ -48,11 +48,12 @@ from dyno.stats.ratios import (
 )
 from dyno.stats.shape import Crossing, Saturation, Speedup, crossings, saturation, speedup
 from dyno.stats.spread import half_normal_quantiles, largest_sd, sd_interval
-from dyno.stats.steady import Phases, Segment, phases
+from dyno.stats.steady import Phases, Segment, correlation_around_steps, phases
 from dyno.stats.usl import Usl, fit_usl, usl_throughput
 from dyno.stats.variation import Variation, VariationRow, variation
 
 __all__ = [
+    "MARK",
     "Agreement",
     "Autocorrelation",
     "BatchMeans",
@@ -84,6 +85,7 @@ __all__ = [
     "bootstrap_ratio",
     "cell_means",
     "change_points",
+    "correlation_around_steps",
     "crossings",
     "describe",
     "detectable_effect",

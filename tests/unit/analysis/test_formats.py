@@ -8,17 +8,27 @@ import pytest
 
 from dyno.model.findings import (
     CellSummary,
+    Change,
     ClaimResult,
     Comparison,
+    Crossing,
+    Curve,
+    Drift,
     Evidence,
     Failure,
     Findings,
+    Outlier,
     PublishedCell,
     PublishedRatio,
     PublishedResult,
     Ranks,
+    ScalabilityLaw,
+    Shape,
+    ShapePoint,
     TargetCell,
     TargetResult,
+    Variation,
+    VariationSource,
     format_estimate,
     format_quantity,
     format_ratio,
@@ -67,6 +77,7 @@ def test_ratios_show_on_which_side_of_one_each_end_lies(ratio, interval, text) -
 def test_every_key_of_the_findings_is_in_their_reference() -> None:
     text = (Path(__file__).parents[3] / "docs" / "reference" / "findings.md").read_text()
     models = (Findings, CellSummary, Comparison, Failure, TargetResult, TargetCell, PublishedResult, PublishedCell)
-    for model in (*models, PublishedRatio, Ranks, ClaimResult, Evidence):
+    causes = (Variation, VariationSource, Shape, Curve, ShapePoint, ScalabilityLaw, Crossing, Drift, Change, Outlier)
+    for model in (*models, PublishedRatio, Ranks, ClaimResult, Evidence, *causes):
         missing = [name for name in model.model_fields if f"`{name}`" not in text]
         assert missing == [], model.__name__

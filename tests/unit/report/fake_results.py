@@ -19,6 +19,7 @@ from dyno.model.published import Published
 from dyno.model.run import Outcome, RunRecord, Slot, Step, StepTime
 from dyno.model.study import Cell, Factor, HostSpec, KindSpec, Level, Limits, Replicates, Study
 from dyno.model.targets import Target
+from dyno.systems.simulated import SimulatedOptions, throughput
 
 SECOND = 1_000_000_000
 EPOCH = 1_750_000_000 * SECOND
@@ -273,6 +274,28 @@ def hostile() -> FakeResults:
     return FakeResults(study, make_runs(study, 6), environment={"<script>alert('e')</script>": {"<i>": "<b>"}})
 
 
+def drifting(blocks: int = 8) -> FakeResults:
+    """Six numbers of clients and two engines under the simulated machine: slower by 8 % from run 49 on, 2 % outliers.
+
+    mesh begins lower and follows the scalability law with a peak at 24 threads; pool has contention alone. The curves
+    cross at about 7 threads.
+    """
+    study = make_study(
+        {"threads": [1, 2, 4, 8, 16, 32], "engine": ["pool", "mesh"]}, "engine", name="clients", precision_of="ratio"
+    )
+    noise = SimulatedOptions(mean=1, cov="3%", rho=0.3, step_at=49, step=-0.08, outliers="2%", seed=7)
+    runs = make_runs(study, blocks, trouble=False)
+    made = []
+    for run in runs:
+        n = int(run.levels["threads"])
+        rate, contention, coherency = {"pool": (400, 0.12, 0.0), "mesh": (250, 0.01, 0.99 / 24**2)}[
+            run.levels["engine"]
+        ]
+        truth = rate * n / (1 + contention * (n - 1) + coherency * n * (n - 1))
+        made.append(run.model_copy(update={"responses": {"throughput": truth * throughput(noise, run.run)}}))
+    return FakeResults(study, made, ended="all 8 blocks are done")
+
+
 def nothing() -> FakeResults:
     study = make_study({"threads": [1, 2], "journal_mode": ["delete", "wal"]}, "journal_mode")
     return FakeResults(study, [], ended=None)
@@ -284,7 +307,7 @@ def many(runs: int = 10_000) -> FakeResults:
     return FakeResults(study, make_runs(study, runs // len(study.cells)), seconds=600)
 
 
-ALL = {f.__name__: f for f in (eight_cells, expected, twenty_seven_cells, one_cell, hostile, nothing, many)}
+ALL = {f.__name__: f for f in (eight_cells, expected, twenty_seven_cells, one_cell, hostile, drifting, nothing, many)}
 
 
 def main(out: Path) -> None:

@@ -47,7 +47,7 @@ def test_the_map_has_every_cell_with_its_mean_half_width_and_n(eight) -> None:
     drawn = figures.heat_map(results.study, findings)
     assert len(rows(drawn)) == 8
     assert "385.5" in texts(drawn)
-    assert "± 30.27, n = 6" in texts(drawn)
+    assert "± 31.75, n = 6" in texts(drawn)
     assert any("95% interval" in text and "ops/s" in text for text in texts(drawn))
 
 
@@ -110,7 +110,7 @@ def test_the_forest_gives_each_comparison_in_figures_and_in_words(eight) -> None
     results, findings = eight
     drawn = figures.forest(results.study, findings, style.Palette(results.study))
     assert rows(drawn)[0]["name"] == "threads=1: wal / delete"
-    assert any("2.16x [2.10, 2.23]" in text for text in texts(drawn))
+    assert any("2.16x [2.09, 2.23]" in text for text in texts(drawn))
 
 
 def test_an_interval_wider_than_any_axis_is_cut_in_the_drawing_alone() -> None:
@@ -272,3 +272,75 @@ def test_runs_that_are_not_ok_fill_what_few_cells_leave() -> None:
     runs += [runs[0].model_copy(update={"run": n, "outcome": Outcome.FAILED}) for n in range(2, 40)]
     findings = findings_of(fake_results.FakeResults(study, runs))
     assert [run.run for run in notable(findings.cells[:1], runs)] == list(range(1, 13))
+
+
+@pytest.fixture(scope="module")
+def drifting():
+    results = fake_results.drifting()
+    return results, findings_of(results)
+
+
+def test_residuals_are_drawn_over_fitted_values_and_over_what_normal_noise_gives(drifting) -> None:
+    _, findings = drifting
+    drawn = figures.residuals(findings)
+    assert len(rows(drawn)) == 96
+    assert float(rows(drawn)[0]["residual"]) == pytest.approx(findings.variation[0].residuals[0], abs=1e-5)
+    assert {"fitted throughput (ln ops/s)", "what normal noise would give (ln)"} <= set(texts(drawn))
+    assert "They are far from normal: p is not to be trusted." in " ".join(texts(drawn))
+
+
+def test_the_shape_has_means_the_law_and_the_band_of_the_crossing_that_is_shown(drifting) -> None:
+    results, findings = drifting
+    drawn = figures.shapes(results.study, findings, style.Palette(results.study))
+    assert [figure.name for figure in drawn] == ["shape", "speed-up"]
+    found = rows(drawn[0])
+    assert sum(row["kind"] == "mean" and bool(row["ci_low"]) for row in found) == 12
+    (band,) = [row for row in found if row["kind"] == "crossing"]
+    assert (float(band["ci_low"]), float(band["ci_high"])) == findings.shapes[0].crossings[0].ci
+    law = [row for row in found if row["kind"] == "law" and row["series"] == "mesh"]
+    assert max(law, key=lambda row: float(row["value"]))["x"].startswith("22.4")
+    assert drawn[0].svg.count("stroke-dasharray") >= 3  # two laws and the crossing
+
+
+def test_speed_up_is_drawn_with_intervals_beside_what_the_levels_promise(drifting) -> None:
+    results, findings = drifting
+    found = rows(figures.shapes(results.study, findings, style.Palette(results.study))[1])
+    assert sum(row["kind"] == "speed-up" and bool(row["ci_low"]) for row in found) == 12
+    assert {float(row["value"]) for row in found if row["kind"] == "promise"} == {1, 2, 4, 8, 16, 32}
+    assert [(row["series"], row["x"]) for row in found if row["kind"] == "saturation"] == [("mesh", "16.0")]
+
+
+def test_each_combination_of_further_factors_has_a_panel_of_speed_up(twenty_seven) -> None:
+    results, findings = twenty_seven
+    (drawn,) = figures.shapes(results.study, findings, style.Palette(results.study))  # no law, no crossing
+    assert drawn.name == "speed-up"
+    assert {row["facet"] for row in rows(drawn)} == {"workload=a", "workload=b", "workload=c"}
+
+
+def test_drift_is_drawn_with_changes_and_ringed_outliers_and_no_run_is_left_out(drifting) -> None:
+    _, findings = drifting
+    drawn = figures.drift(findings)
+    assert [int(row["run"]) for row in rows(drawn)] == list(range(1, 97))
+    assert [row["run"] for row in rows(drawn) if row["outlier"] == "True"] == ["28", "57"]
+    assert {"28", "57"} <= set(texts(drawn))
+    assert drawn.svg.count(f'stroke="{style.HUES[5]}"') == 2
+    assert any("Rings are outliers" in text for text in texts(drawn))
+
+
+def test_many_runs_are_thinned_in_the_plot_of_drift_but_outliers_are_kept() -> None:
+    study = fake_results.make_study({}, None)
+    made = fake_results.make_runs(study, 1203, trouble=False)
+    made[700] = made[700].model_copy(update={"responses": {"throughput": 1.0}})
+    drawn = figures.drift(findings_of(fake_results.FakeResults(study, made)))
+    assert len(rows(drawn)) < 500
+    assert "701" in [row["run"] for row in rows(drawn)]
+    assert any("One in 3 runs is shown, and all outliers." in text for text in texts(drawn))
+
+
+@pytest.mark.parametrize("make", [fake_results.nothing, fake_results.one_cell])
+def test_where_nothing_was_looked_for_nothing_is_drawn(make) -> None:
+    results = make()
+    findings = findings_of(results)
+    assert figures.residuals(findings) is None
+    assert figures.drift(findings) is None
+    assert figures.shapes(results.study, findings, style.Palette(results.study)) == []

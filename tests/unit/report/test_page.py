@@ -85,9 +85,11 @@ def test_the_only_script_is_the_one_whose_checksum_is_allowed(eight) -> None:
 
 def test_its_parts_come_in_the_order_of_what_a_reader_needs_first(eight) -> None:
     page, _ = eight
-    parts = ["notes", "cells", "comparisons", "figures", "timelines", "failures", "environment", "repeat", "words"]
+    parts = ["notes", "cells", "comparisons", "figures", "variation", "shape", "drift", "timelines", "failures"]
+    parts += ["environment", "repeat", "words"]
     assert [part for part in page.ids if part in parts] == parts
-    charts = ["figure-heat-map", "figure-lines", "figure-bars", "figure-forest"]
+    charts = ["heat-map", "lines", "bars", "forest", "residuals", "speed-up", "drift"]
+    charts = [f"figure-{name}" for name in charts]
     assert [part for part in page.ids if part in charts] == charts
     assert page.text.index("Is SQLite's write-ahead log faster") < page.text.index("wal is faster than delete in all 4")
 
@@ -107,9 +109,9 @@ def test_one_run_of_each_cell_can_be_chosen_and_the_first_is_seen_without_a_scri
 def test_every_figure_lies_beside_the_page_as_svg_png_and_csv(eight) -> None:
     _, folder = eight
     names = {path.name for path in (folder / "figures").iterdir()}
-    stems = {"heat-map", "lines", "bars", "forest"}
+    stems = {"heat-map", "lines", "bars", "forest", "residuals", "speed-up", "drift"}
     assert {f"{stem}.{end}" for stem in stems for end in ("svg", "png", "csv")} <= names
-    assert len(names) == 3 * (4 + 11)
+    assert len(names) == 3 * (7 + 11)
     assert all((folder / "figures" / f"{stem}.png").read_bytes().startswith(b"\x89PNG") for stem in stems)
     assert not [name for name in names if name.endswith(".tmp")]
 
@@ -161,8 +163,28 @@ def test_a_study_without_runs_has_a_page_that_says_so(tmp_path) -> None:
 
 def test_a_study_with_one_cell_has_a_page(tmp_path) -> None:
     page = Page(write_report(fake_results.one_cell(), tmp_path).read_text())
-    assert "Throughput is 393.1 [363.9, 422.2] ops/s (n = 4 runs)." in page.text.replace("\xa0", " ")
+    assert "Throughput is 393.1 [257.9, 528.2] ops/s (n = 4 runs)." in page.text.replace("\xa0", " ")
     assert "comparisons" not in page.ids
+
+
+def test_causes_shape_and_drift_are_told_in_words_and_drawn(tmp_path) -> None:
+    page = Page(write_report(fake_results.drifting(), tmp_path).read_text())
+    text = page.text.replace("\xa0", " ")
+    assert "Of throughput, threads explains 93% of the variation" in text
+    assert "mesh has a lower throughput than pool up to threads 8.8 [3.17, 9.97], and a higher one beyond." in text
+    assert "seem to cross" not in text  # the second crossing is not shown
+    assert "a peak at threads 23.1 [22.4, 25.9]" in text
+    assert "it changes at run 49 by -6.1%; 2 runs lie far from the others and are kept." in text
+    figures = [part for part in page.ids if part.startswith("figure-")]
+    assert figures[-4:] == ["figure-residuals", "figure-shape", "figure-speed-up", "figure-drift"]
+    assert not re.search(r">NaN<|undefined|Infinity", page.html)
+
+
+def test_one_cell_says_why_nothing_is_explained(tmp_path) -> None:
+    page = Page(write_report(fake_results.one_cell(), tmp_path).read_text())
+    assert "What explains the variation of throughput is not told: there is nothing to vary in one cell." in page.text
+    assert "Drift of throughput was not looked for: 4 runs of cells with two or more are too few" in page.text
+    assert "shape" not in page.ids
 
 
 @pytest.fixture(scope="module")

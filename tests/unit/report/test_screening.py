@@ -37,6 +37,7 @@ def test_the_table_has_each_effect_with_its_interval(findings: Findings) -> None
     _, _, below = text.getvalue().partition("Effects, high to low\n")
     of_response = [effect for effect in findings.effects if effect.response == findings.response]
     assert len(of_response) == 6
+    below, _, _ = below.partition("\n\n")
     for effect in of_response:
         (line,) = [line for line in below.splitlines() if line.startswith(f"{' x '.join(effect.factors)}  ")]
         assert effect.verdict in line

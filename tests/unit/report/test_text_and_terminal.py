@@ -82,7 +82,7 @@ def test_a_file_gets_neither_colours_nor_folded_lines() -> None:
     assert "\x1b" not in text
     assert "deployment=container-volume workload=c threads=8" in text
     line = next(line for line in text.splitlines() if line.startswith("native "))
-    assert "[374.5, 441.6]" in line
+    assert "[376.4, 439.8]" in line
 
 
 @pytest.mark.parametrize("width", [60, 80, 120])
@@ -97,6 +97,23 @@ def test_chosen_responses_are_shown_and_the_others_named(eight) -> None:
     assert "99th percentile latency (ms, lower is better)" in text
     assert "throughput (ops/s" not in text
     assert "Also measured: throughput, latency_mean" in text
+
+
+def test_causes_shape_and_drift_follow_the_comparisons() -> None:
+    text = shown(findings_of(fake_results.drifting()))
+    headings = ["What explains the variation", "Shape over threads", "Drift and outliers", "Before believing"]
+    assert [text.index(heading) for heading in headings] == sorted(text.index(heading) for heading in headings)
+    line = next(line for line in text.splitlines() if line.startswith("threads x engine"))
+    assert line.split()[3:] == ["2.3%", "1.468", "5", "11.03", "<", "0.0001"]
+
+
+def test_a_shape_of_many_curves_is_cut_and_it_is_said() -> None:
+    text = shown(findings_of(fake_results.many(runs=240)))
+    assert text.count(" of what 8 times as many promise") == 6
+    study = fake_results.make_study({"threads": [1, 2], "mix": list("abcdefgh"), "mode": ["x", "y"]}, "mode")
+    text = shown(findings_of(fake_results.FakeResults(study, fake_results.make_runs(study, 3, trouble=False))))
+    assert text.count(" of what 2 times as many promise") == terminal.MOST_CURVES
+    assert "and 4 more" in text
 
 
 def test_targets_and_what_was_published_are_shown_with_their_verdicts() -> None:

@@ -124,3 +124,14 @@ def test_segments_cover_the_run_and_a_steady_part_is_at_least_a_quarter(values) 
     assert found.first is None or len(values) - found.first >= 0.25 * len(values)
     assert (found.first is not None) >= (found.kind in ("steady", "warm-up then steady"))
     assert found.kind != "none" or found.first is None
+
+
+def test_the_correlation_around_a_step_is_that_of_the_noise() -> None:
+    random = np.random.default_rng(4)
+    noise = random.standard_normal(200)
+    for i in range(1, 200):
+        noise[i] = 0.5 * noise[i - 1] + np.sqrt(0.75) * noise[i]
+    stepped = 100 + noise + np.where(np.arange(200) < 90, 0.0, 10.0)
+    assert stats.autocorrelation([stepped]).rho > 0.9
+    assert stats.correlation_around_steps(stepped) == pytest.approx(0.5, abs=0.15)
+    assert stats.correlation_around_steps([1.0]) == 0.0

@@ -221,3 +221,15 @@ def test_one_value_has_no_variation() -> None:
 def test_what_makes_no_sense_is_refused(values, levels, blocks, more, message) -> None:
     with pytest.raises(ValueError, match=message):
         stats.variation(values, levels, blocks, **more)
+
+
+def test_thousands_of_blocks_cost_no_more_than_one() -> None:
+    # Each block as columns of its own would be a table of 12,000 by 4,000.
+    random = np.random.default_rng(1)
+    blocks, factor = np.repeat(np.arange(4000), 3), list("abc") * 4000
+    logs = np.repeat(random.standard_normal(4000), 3) + 0.1 * random.standard_normal(12_000)
+    found = stats.variation(logs, {"f": factor}, list(blocks), log=False)
+    assert _row(found, "blocks").degrees == 3999
+    assert _row(found, "residual").degrees == 12_000 - 4000 - 2
+    assert _row(found, "residual").mean_square == pytest.approx(0.01, rel=0.05)
+    assert found.adds_up

@@ -6,11 +6,26 @@ No estimate is drawn without its interval, units and n stand in the titles, and 
 from __future__ import annotations
 
 from dyno.report.figures.bars import bars
+from dyno.report.figures.drift import drift
 from dyno.report.figures.forest import forest
 from dyno.report.figures.half_normal import half_normal
 from dyno.report.figures.heat import heat_map
 from dyno.report.figures.lines import lines
+from dyno.report.figures.residuals import residuals
+from dyno.report.figures.shape import shapes
 from dyno.report.figures.style import Figure, Palette
 from dyno.report.figures.timeline import timeline
 
-__all__ = ["Figure", "Palette", "bars", "forest", "half_normal", "heat_map", "lines", "timeline"]
+__all__ = [
+    "Figure",
+    "Palette",
+    "bars",
+    "drift",
+    "forest",
+    "half_normal",
+    "heat_map",
+    "lines",
+    "residuals",
+    "shapes",
+    "timeline",
+]
