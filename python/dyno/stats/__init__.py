@@ -17,6 +17,11 @@ from dyno.stats.changes import (
     ChangePoint,
     change_points,
 )
+from dyno.stats.choice import (
+    Pick,
+    Rival,
+    pick_best,
+)
 from dyno.stats.describe import (
     Description,
     describe,
@@ -127,9 +132,11 @@ __all__ = [
     "Normality",
     "Outliers",
     "Phases",
+    "Pick",
     "RankRatio",
     "Ratio",
     "Ratios",
+    "Rival",
     "Saturation",
     "Segment",
     "Speedup",
@@ -164,6 +171,7 @@ __all__ = [
     "paired_ratio",
     "paired_shift",
     "phases",
+    "pick_best",
     "ratio_is_precise",
     "relative_half_width",
     "relative_widths",
