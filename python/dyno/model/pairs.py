@@ -19,7 +19,7 @@ class Pair:
     @property
     def within(self) -> dict[str, str]:
         """The levels that both cells share."""
-        return {name: level for name, level in self.a.levels.items() if name != self.factor}
+        return {name: level for name, level in self.a.levels.items() if level == self.b.levels[name]}
 
     @property
     def level_a(self) -> str:
@@ -33,17 +33,22 @@ class Pair:
 
 
 def pairs(study: Study) -> list[Pair]:
-    """Every two levels of the compared factor, the one declared first as `a`, within each combination of the others."""
+    """Every two levels of the compared factor, the one declared first as `a`, within each combination of the others.
+
+    Of a staged study, every two cells that may come to be compared: which will be is known once they are picked.
+    """
     factor = study.compare
     if factor is None:
         return []
+    apart = (factor, study.stages.best) if study.stages else (factor,)
     place = {level.name: i for i, level in enumerate(study.factor(factor).levels)}
     groups: dict[tuple[tuple[str, str], ...], list[Cell]] = {}
     for cell in study.cells:
-        others = tuple(item for item in cell.levels.items() if item[0] != factor)
+        others = tuple(item for item in cell.levels.items() if item[0] not in apart)
         groups.setdefault(others, []).append(cell)
     return [
         Pair(factor, a, b)
         for group in groups.values()
         for a, b in combinations(sorted(group, key=lambda cell: place[cell.levels[factor]]), 2)
+        if a.levels[factor] != b.levels[factor]
     ]
