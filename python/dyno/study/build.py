@@ -14,6 +14,7 @@ from pydantic import BaseModel
 from dyno.model import responses
 from dyno.model.base import Scalar
 from dyno.model.study import Cell, Factor, HostSpec, Kinds, KindSpec, Level, Study
+from dyno.study import staged
 from dyno.study.document import (
     DEFAULT_SCALE,
     FACTOR_NAME,
@@ -87,7 +88,10 @@ def build(root: Branch, kinds: Kinds, *, scale: str, source_sha256: str) -> Stud
     problems: list[Problem] = []
     factors = _factors(root, problems)
     if factors is not None and _references_hold(root, factors, problems):
-        cells = _cells(root, factors, kinds, problems)
+        before = len(problems)
+        stages = staged.read(root, [_model(factor) for factor in factors], problems)
+        if len(problems) == before:
+            cells = _cells(root, factors, stages, kinds, problems)
     document = validate(Document, root, (), root, problems)
     scale_names(root, problems)
     observe = _observe(root, kinds, problems)
@@ -105,6 +109,7 @@ def build(root: Branch, kinds: Kinds, *, scale: str, source_sha256: str) -> Stud
         scale=scale,
         factors=tuple(_model(factor) for factor in factors),
         compare=compare.name if compare else None,
+        stages=document.stages,
         cells=tuple(cells),
         replicates=document.replicates,
         observe=observe,
@@ -357,13 +362,14 @@ def _hidden_references(root: Branch, factor: _Factor, setting: _Setting) -> Iter
 # Cells
 
 
-def _cells(root: Branch, factors: Sequence[_Factor], kinds: Kinds, problems: list[Problem]) -> list[Cell]:
+def _cells(
+    root: Branch, factors: Sequence[_Factor], stages: staged.Staged | None, kinds: Kinds, problems: list[Problem]
+) -> list[Cell]:
     host = _Section("host", root, factors)
     system = _Section("system", root, factors)
     workload = _Section("workload", root, factors)
     cells = []
-    for index, combination in enumerate(itertools.product(*(factor.levels for factor in factors))):
-        levels = {factor.name: level for factor, level in zip(factors, combination, strict=True)}
+    for index, levels in enumerate(_combinations(factors, stages)):
         parts = (
             host.at(levels, _host, kinds, problems),
             system.at(levels, _system, kinds, problems),
@@ -382,6 +388,13 @@ def _cells(root: Branch, factors: Sequence[_Factor], kinds: Kinds, problems: lis
                 )
             )
     return cells
+
+
+def _combinations(factors: Sequence[_Factor], stages: staged.Staged | None) -> Iterator[dict[str, _Level]]:
+    for combination in itertools.product(*(factor.levels for factor in factors)):
+        levels = {factor.name: level for factor, level in zip(factors, combination, strict=True)}
+        if stages is None or stages.allows({name: level.model.name for name, level in levels.items()}):
+            yield levels
 
 
 class _Section:
@@ -574,3 +587,8 @@ def _check_compared(
         _, node, _ = deepest(root, ("replicates", "precision_of"))
         text = "ratio needs a compared factor of at least two levels; name one with compare, or write mean"
         problems.append(Problem(node.place, "replicates.precision_of", text))
+    elif replicates.precision_of != "ratio" and document.stages is not None:
+        reached, node, place = deepest(root, ("replicates", "precision_of"))
+        place = node.place if len(reached) == 2 else root.entries["stages"].key_place
+        text = "stage two compares, so what has to be precise is the ratio; write precision_of: ratio"
+        problems.append(Problem(place, "replicates.precision_of", text))

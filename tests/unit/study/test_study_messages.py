@@ -23,8 +23,8 @@ CASES: dict[str, tuple[dict[int, str], str]] = {
     "an unknown top-level key names the nearest one": (
         {11: "wrkload:"},
         (
-            "11: wrkload: unknown key; did you mean 'workload'? (keys: study, question, factors, compare, ho"
-            "st, system, workload, replicates, observe, limits, order, prepare, restore, seed, scales)"
+            "11: wrkload: unknown key; did you mean 'workload'? (keys: study, question, factors, compare, st"
+            "ages, host, system, workload, replicates, observe, limits, order, prepare, restore, seed, scales)"
         ),
     ),
     "an unknown key of a nested option is found": (

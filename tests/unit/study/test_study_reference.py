@@ -21,7 +21,7 @@ from test_study_messages import CASES
 import dyno.study
 from dyno.lab import Rooms
 from dyno.model import responses
-from dyno.model.study import HostSpec, Kinds, Limits, Replicates
+from dyno.model.study import HostSpec, Kinds, Limits, Replicates, Stages
 from dyno.study.document import Document, SystemSection
 from dyno.study.loader import parse_file
 from dyno.study.reference import table
@@ -66,6 +66,7 @@ def generated(part: str, kinds: Kinds) -> str:
     sections: dict[str, type[BaseModel]] = {
         "host": HostSpec,
         "system": SystemSection,
+        "stages": Stages,
         "replicates": Replicates,
         "limits": Limits,
     }
@@ -82,7 +83,7 @@ def test_the_generated_parts_of_the_page_are_up_to_date(kinds: Kinds) -> None:
     if REGENERATE:
         PAGE.write_text(fresh)
     assert PAGE.read_text() == fresh, "write it anew with DYNO_REGENERATE=1"
-    assert len(_PART.findall(page)) == 8
+    assert len(_PART.findall(page)) == 9
 
 
 def test_each_key_of_the_study_is_on_the_page() -> None:
@@ -94,6 +95,7 @@ def test_each_key_of_the_study_is_in_the_complete_example() -> None:
     example = as_values(COMPLETE)
     assert set(example) == set(Document.model_fields)
     assert set(example["replicates"]) == set(Replicates.model_fields)
+    assert set(example["stages"]) == set(Stages.model_fields)
     assert set(example["limits"]) == set(Limits.model_fields)
     assert set(example["host"]) == set(HostSpec.model_fields)
 
