@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dyno.analysis import sentences
 from dyno.model import responses
 from dyno.model.findings import CellSummary, Comparison, format_estimate
+from dyno.model.study import Study
 
 MOST_PAIRS = 3  # more clauses than this are not an answer any more but a table
 
@@ -18,6 +19,14 @@ def answer(cells: Sequence[CellSummary], comparisons: Sequence[Comparison], resp
     if comparisons:
         return _from_comparisons(comparisons)
     return _from_cells(cells, response)
+
+
+def staged_answer(study: Study, compared: str, *, any_ok: bool) -> str:
+    """The answer of stage two, and what was compared there."""
+    assert study.stages is not None, "only a staged study has picked first"
+    if not any_ok:
+        return "No answer yet: what is picked in stage one has not been compared."
+    return f"{compared} Each {study.compare} is at the {study.stages.best} picked as its best, on other runs."
 
 
 def _from_comparisons(comparisons: Sequence[Comparison]) -> str:

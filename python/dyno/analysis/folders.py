@@ -12,6 +12,7 @@ from dyno.analysis.table import tabulate
 from dyno.model import responses
 from dyno.model.findings import FolderComparison, FolderVerdict
 from dyno.model.run import RunRecord
+from dyno.model.stages import COMPARING
 from dyno.model.study import Cell, Study
 
 Levels = frozenset[tuple[str, str]]
@@ -63,7 +64,8 @@ def _key(levels: dict[str, str]) -> Levels:
 
 
 def _values(study: Study, runs: Sequence[RunRecord], response: str) -> dict[Levels, list[float]]:
-    table = tabulate(study, runs)
+    # Of a staged study those that were compared: runs that picked a cell look better than it is.
+    table = tabulate(study, runs if study.stages is None else [run for run in runs if run.slot.stage == COMPARING])
     return {_key(cell.levels): table.of(response, cell.index) for cell in study.cells}
 
 

@@ -167,8 +167,9 @@ def _of_drivers(study: Study, table: Table) -> Iterator[str]:
         for note in run.notes:
             said.setdefault(note, set()).add(run.slot.cell)
     measured = {run.slot.cell for run in table.ok_runs}
+    by_index = {cell.index: cell for cell in study.cells}
     for note, cells in said.items():
-        names = [levels(study.cells[cell].levels) for cell in sorted(cells)]
+        names = [levels(by_index[cell].levels) for cell in sorted(cells)]
         yield note if cells == measured else f"{note.removesuffix('.')} (in {listed(names)})."
 
 

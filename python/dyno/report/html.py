@@ -19,8 +19,9 @@ from markupsafe import Markup
 
 from dyno import __version__
 from dyno.model import responses
-from dyno.model.findings import CellSummary, Comparison, Findings, format_quantity, format_share
+from dyno.model.findings import CellSummary, Comparison, Findings, format_quantity, format_ratio, format_share
 from dyno.model.run import RunRecord
+from dyno.model.stages import comparing
 from dyno.model.study import Study
 from dyno.model.units import format_size
 from dyno.report import figures
@@ -55,7 +56,8 @@ class Part:
 
 def write(results: Source, findings: Findings, out_dir: Path) -> Path:
     """Write report.html and figures/*.{svg,png,csv}; gives the path of report.html. Raises OSError."""
-    charts, timelines = _charts(results, findings), _timelines(results, findings)
+    study = _compared(results.study, findings)
+    charts, timelines = _charts(study, findings), _timelines(results, findings)
     folder = out_dir / "figures"
     folder.mkdir(parents=True, exist_ok=True)
     for figure in [*charts, *timelines]:
@@ -63,8 +65,13 @@ def write(results: Source, findings: Findings, out_dir: Path) -> Path:
         _replace(folder / f"{figure.name}.png", figure.png)
         _replace(folder / f"{figure.name}.csv", figure.csv.encode())
     target = out_dir / "report.html"
-    _replace(target, _page(results, findings, charts, timelines).encode())
+    _replace(target, _page(results, study, findings, charts, timelines).encode())
     return target
+
+
+def _compared(study: Study, findings: Findings) -> Study:
+    """Of a staged study the second stage, whose cells and factors are those of the findings."""
+    return study if study.stages is None else comparing(study, [choice.cell for choice in findings.choices])
 
 
 def _replace(path: Path, content: bytes) -> None:
@@ -74,8 +81,8 @@ def _replace(path: Path, content: bytes) -> None:
     staged.replace(path)
 
 
-def _charts(results: Source, findings: Findings) -> list[Figure]:
-    study, palette = results.study, Palette(results.study)
+def _charts(study: Study, findings: Findings) -> list[Figure]:
+    palette = Palette(study)
     drawn = (
         figures.heat_map(study, findings),
         figures.lines(study, findings, palette),
@@ -95,12 +102,14 @@ def _timelines(results: Source, findings: Findings) -> list[Figure]:
     return [figure for figure in drawn if figure]
 
 
-def _page(results: Source, findings: Findings, charts: Sequence[Figure], timelines: Sequence[Figure]) -> str:
+def _page(
+    results: Source, study: Study, findings: Findings, charts: Sequence[Figure], timelines: Sequence[Figure]
+) -> str:
     script = _text("report.js")
     template = _environment().get_template("report.html.j2")
     return template.render(
         findings=findings,
-        study=results.study,
+        study=study,
         parts=_parts(findings),
         charts=[_shown(figure) for figure in charts],
         timelines=[_shown(figure) for figure in timelines],
@@ -152,6 +161,7 @@ def _environment() -> Environment:
         capital=capital,
         quantity=lambda value: "–" if value is None else format_quantity(value),
         share=lambda value: "–" if value is None else format_share(value),
+        times=lambda ratio, ci: format_ratio(ratio, ci) if ratio is not None and ci else "–",
         interval=lambda ci: f"{format_quantity(ci[0])} to {format_quantity(ci[1])}" if ci else "–",
         label=label,
         unbroken=_unbroken,
