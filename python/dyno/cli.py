@@ -27,6 +27,7 @@ from dyno.model.base import RunError, UserError
 from dyno.model.findings import Findings
 from dyno.model.gate import Gate
 from dyno.model.run import Outcome, RunRecord
+from dyno.model.stages import choices, looks_at_picks, picking
 from dyno.model.study import Study
 from dyno.model.units import format_duration, parse_share
 from dyno.progress import listener
@@ -140,9 +141,12 @@ def plan(file: Path, scale: str, overrides: tuple[str, ...], form: str) -> int:
     console.print(Text(study.question, style="bold"))
     console.print(table)
     rule = study.replicates
-    runs = len(study.cells)
-    console.print(f"blocks: {rule.min} to {rule.max} of {runs} runs each = {rule.min * runs} to {rule.max * runs} runs")
-    console.print(f"order of block 1 ({study.order}, seed {study.seed}): {', '.join(map(str, block_order(study, 0)))}")
+    first = study if study.stages is None else picking(study)
+    if study.stages is None:
+        console.print(_blocks(rule.min, rule.max, len(study.cells)))
+    else:
+        _plan_stages(console, study)
+    console.print(f"order of block 1 ({study.order}, seed {study.seed}): {', '.join(map(str, block_order(first, 0)))}")
     wanted = "the ratio of each comparison" if rule.precision_of == "ratio" else "each cell's mean"
     console.print(
         f"until {wanted} of {rule.of} is within {rule.precision:.3g} at {rule.confidence:.3g} confidence"
@@ -153,6 +157,25 @@ def plan(file: Path, scale: str, overrides: tuple[str, ...], form: str) -> int:
     most = "" if time.most is None else f", at most {format_duration(time.most)}"
     console.print(f"estimated time: {least}{most}")
     return DONE
+
+
+def _blocks(least: int, most: int, runs: int) -> str:
+    return f"blocks: {least} to {most} of {runs} runs each = {least * runs} to {most * runs} runs"
+
+
+def _plan_stages(console: Console, study: Study) -> None:
+    """What each stage of a staged study runs, and what ends it."""
+    assert study.stages is not None
+    stages, rule, looks, found = study.stages, study.replicates, looks_at_picks(study), choices(study)
+    budget = "" if rule.budget is None else f", or {format_duration(stages.share * rule.budget)} have passed"
+    console.print(f"stage one picks the best {stages.best} for each of {len(found)} combinations:")
+    for choice in found:
+        among = ", ".join(cell.levels[stages.best] for cell in choice.cells)
+        console.print(Text(f"  {choice.name}: {among}"))
+    console.print(f"  {_blocks(looks[0], looks[-1], len(picking(study).cells))}")
+    console.print(f"  until each is shown to be the best, looked at after blocks {', '.join(map(str, looks))}{budget}")
+    console.print(f"stage two compares what was picked between levels of {study.compare}, on runs of its own:")
+    console.print(f"  {_blocks(rule.min, rule.max, len(found))}")
 
 
 @main.command()
@@ -414,6 +437,8 @@ def _gate_folders(bases: Sequence[Path], news: Sequence[Path], limit: float) -> 
     if len(news) != 1:
         raise UserError(f"--new: one results folder is held against the base, got {len(news)}")
     new, earlier = Results(news[0]), [Results(folder) for folder in bases]
+    if any(each.study.stages is not None for each in (new, *earlier)):
+        raise UserError("a folder of a staged study cannot be gated: which cells it compares was picked there")
     for each in earlier:
         if changed := differences(each.environment, new.environment, programs=False):
             why = f"{each.folder} is of another machine: {'; '.join(changed)}"

@@ -47,7 +47,8 @@ class PlainProgress(Listener):
         why = f" ({record.step}: {record.cause})" if record.cause else ""
         reached = "" if state.reached is None else f", intervals within {state.reached:.1%}"
         left = "" if seconds_left is None else f", at most {format_duration(seconds_left)} left"
-        self._say(f"run {record.run} block {record.slot.block + 1} [{cell}] {said}{why}{reached}{left}")
+        stage = "" if state.stage is None else f"stage {record.slot.stage} "
+        self._say(f"run {record.run} {stage}block {record.slot.block + 1} [{cell}] {said}{why}{reached}{left}")
 
     def ended(self, reason: str) -> None:
         """Why."""
@@ -70,6 +71,7 @@ class LiveProgress(Listener):
         self._now = "preparing"
         self._pace = ""
         self._cell: int | None = None
+        self._stage: int | None = None
         self._begun = time.monotonic()
         self._live = Live(get_renderable=self._render, console=console, refresh_per_second=4, transient=True)
 
@@ -77,6 +79,8 @@ class LiveProgress(Listener):
         """Show it."""
         if not self._live.is_started:
             self._live.start()
+        if slot.stage != self._stage:  # a mean over both stages would be of neither
+            self._stage, self._values = slot.stage, {index: [] for index in self._values}
         self._cell = cell.index
         self._now = f"run {run}: {cell.name}" + (f", attempt {slot.attempt + 1}" if slot.attempt else "")
         self._pace = ""
@@ -105,6 +109,12 @@ class LiveProgress(Listener):
         """Give the terminal back, cursor and all."""
         self._live.stop()
 
+    def _where(self) -> str:
+        rule, block = self._study.replicates, self._state.block + 1
+        if self._state.stage is not None:
+            return f"stage {self._state.stage}, block {block}"
+        return f"block {block} (of {rule.min} to {rule.max})"
+
     def _render(self) -> RenderableType:
         rule = self._study.replicates
         table = Table(box=None, padding=(0, 2, 0, 0), title=None)
@@ -123,7 +133,7 @@ class LiveProgress(Listener):
         reached = "not known yet" if self._state.reached is None else f"{self._state.reached:.1%}"
         left = "" if self._left is None else f", at most {format_duration(self._left)} left"
         width = Text(
-            f"block {self._state.block + 1} (of {rule.min} to {rule.max}), widest interval {reached}, "
+            f"{self._where()}, widest interval {reached}, "
             f"wanted {rule.precision:.3g}, {format_duration(time.monotonic() - self._begun)} gone{left}",
             style="dim",
         )
