@@ -81,7 +81,8 @@ def test_compared_on_other_runs_it_is_called_different_no_more_often_than_claime
     assert share([differs(each) for each in found]) <= 0.055
 
 
-@pytest.mark.parametrize("tunings", [(6, 2), (2, 2)])
+# Two tunings and a single choice: nothing but the share of each look keeps the first lucky moment from being the last.
+@pytest.mark.parametrize("tunings", [(6, 2), (2, 2), (2, 1)])
 def test_of_equal_tunings_one_is_called_shown_to_be_best_in_no_more_studies_than_claimed(
     tunings: tuple[int, int],
 ) -> None:

@@ -3,9 +3,9 @@
 Whoever picks the highest of several means picks in part the luckiest, so that its mean is too high (the winner's
 curse: E. C. Capen, R. V. Clapp, W. M. Campbell, Competitive bidding in high-risk situations, Journal of Petroleum
 Technology 23, 1971), the more the noisier the values and the more there are to pick from. That it is the best is
-another question: it is so where it is shown to differ from each of the others by a two-sided test, since then it also
-does from that which came second (S. Gutmann, Z. Maymin, Is the selected population the best?, Annals of Statistics
-15, 1987).
+another question: where noise is alike, it is shown by a two-sided test against that which came second, without more
+correction for having been picked (S. Gutmann, Z. Maymin, Is the selected population the best?, Annals of Statistics 15,
+1987). Here it is tested against each of the others.
 """
 
 from __future__ import annotations
