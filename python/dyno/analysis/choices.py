@@ -79,6 +79,7 @@ def _candidate(cell: int, level: str, n: int, place: int, pick: stats.Pick) -> C
         n=n,
         mean=mean,
         ratio=rival.ratio,
+        pairs=rival.n,
         ci=None if rival.lo is None or rival.hi is None else (rival.lo, rival.hi),
         p_adjusted=rival.p,
         standing="shown to be worse" if rival.worse else "could be the best",
@@ -120,7 +121,8 @@ def _sentence(study: Study, choice: Choice) -> str:
         size = f"not to be compared with the runner-up {runner.level} yet"
     else:
         p = "no p" if runner.p_adjusted is None else f"adjusted {probability(runner.p_adjusted)}"
-        size = f"{format_ratio(runner.ratio, runner.ci)} the {title} of the runner-up {runner.level} ({p})"
+        n = f"n = {counted(runner.pairs or 0, 'pair')}"
+        size = f"{format_ratio(runner.ratio, runner.ci)} the {title} of the runner-up {runner.level} ({p}, {n})"
     if choice.shown:
         return f"{where}{factor} {chosen} is shown to be best: {size}."
     among = f"chosen among {choice.could_be} that could be"

@@ -137,6 +137,7 @@ class Candidate(Frozen):
         float | None, Field(description="geometric mean; None without a value, or where too many runs failed")
     ]
     ratio: Annotated[float | None, Field(description="the chosen one / this one, within blocks")] = None
+    pairs: Annotated[int | None, Field(description="blocks behind that ratio")] = None
     ci: Annotated[Interval | None, Field(description="of that ratio, for this look among those that were planned")] = (
         None
     )

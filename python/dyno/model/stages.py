@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from typing import TypedDict
 
 from dyno.model import responses
-from dyno.model.looks import GIVE_UP_AFTER, looks
-from dyno.model.study import Cell, Study
+from dyno.model.looks import GIVE_UP_AFTER
+from dyno.model.study import FIRST_LOOK, Cell, Study
 
 PICKING, COMPARING = 1, 2
 
@@ -99,8 +99,9 @@ def terms(study: Study) -> Terms:
 def looks_at_picks(study: Study) -> tuple[int, ...]:
     """The numbers of blocks after which stage one may end because every pick is shown; the last is its most blocks."""
     assert study.stages is not None, "only a staged study picks"
-    last = min(study.replicates.max, study.stages.max or study.replicates.max)
-    found = [min(looks(study).first, last)]
+    rule = study.replicates
+    last = min(rule.max, study.stages.max or rule.max)
+    found = [min(max(rule.min, FIRST_LOOK["ratio"]), last)]
     while found[-1] < last:
         found.append(min(max(found[-1] + 1, round(found[-1] * _LATER)), last))
     return tuple(found)

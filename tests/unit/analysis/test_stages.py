@@ -85,6 +85,7 @@ def test_each_choice_is_shown_with_its_mean_its_runner_up_and_how_sure_it_is(
     assert x.sentence.startswith("With solution=x, tuning 20 is shown to be best: 1.50x [")
     assert "the throughput of the runner-up" in x.sentence
     assert "(adjusted p " in x.sentence
+    assert x.sentence.endswith(", n = 3 pairs).")
 
 
 def test_cells_and_comparisons_are_of_stage_two_alone(found: Findings, runs: list[RunRecord]) -> None:
