@@ -44,20 +44,26 @@ def make_study(
     prepare: str = "once",
     seed: int = 1,
     free_disk: int = 0,
+    stages: Mapping[str, Any] | None = None,
     **replicates: Any,
 ) -> Study:
     """A study with a cell for each combination of levels; a level is also an option of its cell's system.
 
+    `stages` are as in a study file, and leave out the combinations that they do not list.
     `replicates` are as in a study file: `min=3, precision="5%"`.
     """
     factors = factors if factors is not None else {"mean": (1000, 2000)}
     host = HostSpec.model_validate({"caches": caches, "require": {"free_disk": f"{free_disk} B"}})
     cells = []
-    for index, levels in enumerate(product(*factors.values())):
+    for levels in product(*factors.values()):
         of_levels = dict(zip(factors, levels, strict=True))
+        if stages is not None:
+            own = stages.get("levels", {}).get(str(of_levels[str(compare)]))
+            if own is not None and of_levels[stages["best"]] not in own:
+                continue
         cells.append(
             Cell(
-                index=index,
+                index=len(cells),
                 levels={name: str(level) for name, level in of_levels.items()},
                 host=host,
                 system=KindSpec(kind=system, options={**(options or {}), **of_levels}),
@@ -74,6 +80,7 @@ def make_study(
                 for name, levels in factors.items()
             ],
             "compare": compare,
+            "stages": stages,
             "cells": cells,
             "replicates": Replicates.model_validate({"min": 2, "max": 2, **replicates}),
             "observe": [KindSpec(kind=kind) for kind in observe],

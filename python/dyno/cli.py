@@ -152,6 +152,8 @@ def plan(
     wanted = _effect(effect, pilot_blocks)
     rooms = Rooms.open()
     study = load(file, rooms.kinds(), scale=scale, overrides=overrides)
+    if pilot_blocks is not None and study.stages is not None:
+        raise UserError("stages: what a study of two stages compares is known only once it is picked; it has no pilot")
     _warn_of_order(study)
     console = Console(highlight=False)
     if form == "table":
@@ -469,6 +471,8 @@ def _gate_folders(bases: Sequence[Path], news: Sequence[Path], limit: float) -> 
     if len(news) != 1:
         raise UserError(f"--new: one results folder is held against the base, got {len(news)}")
     new, earlier = Results(news[0]), [Results(folder) for folder in bases]
+    if any(each.study.stages is not None for each in (new, *earlier)):
+        raise UserError("a folder of a staged study cannot be gated: which cells it compares was picked there")
     for each in earlier:
         if changed := differences(each.environment, new.environment, programs=False):
             why = f"{each.folder} is of another machine: {'; '.join(changed)}"

@@ -14,6 +14,7 @@ from dyno.model.findings import format_share
 from dyno.model.fractions import LETTERS, Fraction, fraction_of
 from dyno.model.looks import looks
 from dyno.model.pairs import Gap, gaps, pairs
+from dyno.model.stages import choices, comparing, looks_at_picks, picking
 from dyno.model.study import Study
 from dyno.model.units import counted, format_duration, format_percent
 
@@ -44,7 +45,22 @@ def show_plan(study: Study, time: Forecast, blocks: int, console: Console) -> No
     fraction = fraction_of(study)
     if fraction and fraction.generators:
         console.print(_aliases(fraction))
-    for line in (*_compared(study), *_order(study, blocks), *_rule(study), *_time(time)):
+    if study.stages is None:
+        lines = (
+            *_compared(study),
+            _blocks(*_fewest_and_most(study), study),
+            *_order(study, blocks, study.replicates.max),
+            *_rule(study),
+        )
+    else:
+        second = comparing(study, [None] * len(choices(study)))
+        lines = (
+            *_picks(study),
+            *_order(picking(study), blocks, looks_at_picks(study)[-1]),
+            *_compares(second),
+            *_rule(second),
+        )
+    for line in (*lines, *_time(time)):
         _print(console, line)
 
 
@@ -78,6 +94,8 @@ def _design(study: Study) -> Iterator[str]:
         combinations *= len(factor.levels)
     if study.design.kind == "cells":
         yield f"design: cells, {cells} named of {combinations} combinations"
+    elif fraction is None and cells < combinations:
+        yield f"design: factorial, {cells} of {combinations} combinations of {len(study.factors)} factors"
     elif fraction is None:
         yield f"design: factorial, all {cells} combinations of {len(study.factors)} factors"
     elif not fraction.generators:
@@ -149,13 +167,39 @@ def _gap(factor: str, gap: Gap) -> str:
 # Blocks, and when they end
 
 
-def _order(study: Study, blocks: int) -> Iterator[str]:
-    runs, when = len(study.cells), looks(study)
-    yield f"blocks: {when.first} to {when.last} of {runs} runs each = {when.first * runs} to {when.last * runs} runs"
-    for block in range(min(blocks, when.last)):
+def _fewest_and_most(study: Study) -> tuple[int, int]:
+    when = looks(study)
+    return when.first, when.last
+
+
+def _blocks(least: int, most: int, study: Study) -> str:
+    runs = len(study.cells)
+    return f"blocks: {least} to {most} of {runs} runs each = {least * runs} to {most * runs} runs"
+
+
+def _picks(study: Study) -> Iterator[str]:
+    """What stage one of a staged study picks from, and what ends it."""
+    assert study.stages is not None, "only a staged study picks"
+    stages, asked, when, found = study.stages, study.replicates, looks_at_picks(study), choices(study)
+    yield f"stage one picks the best {stages.best} for each of {counted(len(found), 'combination')}:"
+    for choice in found:
+        yield f"  {choice.name}: {', '.join(cell.levels[stages.best] for cell in choice.cells)}"
+    yield _blocks(when[0], when[-1], picking(study))
+    budget = f", or {format_duration(stages.share * asked.budget)} have passed" if asked.budget is not None else ""
+    yield f"until each is shown to be the best, looked at after blocks {', '.join(map(str, when))}{budget}"
+
+
+def _compares(second: Study) -> Iterator[str]:
+    """What stage two does; which cells it is of is known once they are picked."""
+    yield f"stage two compares what was picked between levels of {second.compare}, on runs of its own:"
+    yield _blocks(*_fewest_and_most(second), second)
+
+
+def _order(study: Study, blocks: int, most: int) -> Iterator[str]:
+    for block in range(min(blocks, most)):
         how = f" ({study.order}, seed {study.seed})" if block == 0 else ""
         yield f"order of block {block + 1}{how}: {', '.join(map(str, block_order(study, block)))}"
-    if blocks < when.last:
+    if blocks < most:
         yield "`--blocks N` shows the order of more blocks"
 
 

@@ -48,7 +48,8 @@ class PlainProgress(Listener):
         why = f" ({record.step}: {record.cause})" if record.cause else ""
         reached = "" if state.reached is None else f", intervals within {format_share(state.reached)}"
         left = "" if seconds_left is None else f", at most {format_duration(seconds_left)} left"
-        self._say(f"run {record.run} block {record.slot.block + 1} [{cell}] {said}{why}{reached}{left}")
+        stage = "" if state.stage is None else f"stage {record.slot.stage} "
+        self._say(f"run {record.run} {stage}block {record.slot.block + 1} [{cell}] {said}{why}{reached}{left}")
 
     def ended(self, reason: str) -> None:
         """Why."""
@@ -71,6 +72,7 @@ class LiveProgress(Listener):
         self._now = "preparing"
         self._pace = ""
         self._cell: int | None = None
+        self._stage: int | None = None
         self._begun = time.monotonic()
         self._live = Live(get_renderable=self._render, console=console, refresh_per_second=4, transient=True)
 
@@ -78,6 +80,8 @@ class LiveProgress(Listener):
         """Show it."""
         if not self._live.is_started:
             self._live.start()
+        if slot.stage != self._stage:  # a mean over both stages would be of neither
+            self._stage, self._values = slot.stage, {index: [] for index in self._values}
         self._cell = cell.index
         self._now = f"run {run}: {cell.name}" + (f", attempt {slot.attempt + 1}" if slot.attempt else "")
         self._pace = ""
@@ -106,8 +110,14 @@ class LiveProgress(Listener):
         """Give the terminal back, cursor and all."""
         self._live.stop()
 
+    def _where(self) -> str:
+        when, block = looks(self._study), self._state.block + 1
+        if self._state.stage is not None:
+            return f"stage {self._state.stage}, block {block}"
+        return f"block {block} (of {when.first} to {when.last})"
+
     def _render(self) -> RenderableType:
-        rule, when = self._study.replicates, looks(self._study)
+        rule = self._study.replicates
         table = Table(box=None, padding=(0, 2, 0, 0), title=None)
         pilot = "pilot of " if self._study.pilot else ""
         table.add_column(f"{pilot}{self._study.study} ({self._study.scale})", style="bold")
@@ -125,8 +135,8 @@ class LiveProgress(Listener):
         reached = "not known yet" if self._state.reached is None else format_share(self._state.reached)
         left = "" if self._left is None else f", at most {format_duration(self._left)} left"
         width = Text(
-            f"block {self._state.block + 1} (of {when.first} to {when.last}), widest interval {reached}, "
-            f"wanted {format_percent(rule.precision)}, {format_duration(time.monotonic() - self._begun)} gone{left}",
+            f"{self._where()}, widest interval {reached}, wanted {format_percent(rule.precision)}, "
+            f"{format_duration(time.monotonic() - self._begun)} gone{left}",
             style="dim",
         )
         done = rule.precision / self._state.reached if self._state.reached else 0.0

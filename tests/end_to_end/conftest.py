@@ -57,6 +57,30 @@ workload: {kind: ycsb, mix: a, records: 300, operations: 400, threads: 2}
 replicates: {min: 2, max: 2, precision: 500%}
 """
 
+STAGED = """
+study: best-case
+question: Is the second solution faster at its best?
+factors:
+  solution:
+    one: {system.config.seed: 1}
+    two: {system.config.seed: 2}
+  tuning:
+    low: {system.config.mean: 1000}
+    high: {system.config.mean: 1200}
+    top: {system.config.mean: 1600}
+  threads: [1, 4]
+compare: solution
+stages:
+  best: tuning
+  levels: {one: [low, high]}
+system:
+  kind: simulated
+  config: {cov: 3%, step: 0.1, step_at: "${threads}"}
+workload: {kind: simulated}
+replicates: {min: 4, max: 8, precision: 5%, precision_of: ratio}
+observe: []
+"""
+
 
 @pytest.fixture
 def study(tmp_path: Path) -> Callable[..., Path]:

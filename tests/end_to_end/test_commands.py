@@ -16,7 +16,7 @@ import polars as pl
 import pytest
 import yaml
 
-from tests.end_to_end.conftest import DYNO, SIMULATED, SQLITE, Dyno
+from tests.end_to_end.conftest import DYNO, SIMULATED, SQLITE, STAGED, Dyno
 
 Write = Callable[..., Path]
 
@@ -70,10 +70,59 @@ def test_plan_as_json_is_what_a_run_keeps(dyno: Dyno, study: Write, tmp_path: Pa
     assert json.loads((results_of(tmp_path, "simulated") / "plan.json").read_text()) == planned
 
 
+def test_plan_shows_both_stages(dyno: Dyno, study: Write) -> None:
+    answer = dyno("plan", study(STAGED))
+    assert answer.returncode == 0, answer.stderr
+    told = " ".join(answer.stdout.split())
+    assert "stage one picks the best tuning for each of 4 combinations:" in told
+    assert "solution=one threads=4: low, high" in told
+    assert "blocks: 4 to 8 of 10 runs each = 40 to 80 runs" in told
+    assert "looked at after blocks 4, 6, 8" in told
+    assert "stage two compares what was picked between levels of solution" in told
+    assert "blocks: 4 to 8 of 4 runs each = 16 to 32 runs" in told
+
+
+def test_a_staged_study_picks_on_some_runs_and_compares_on_others(dyno: Dyno, study: Write, tmp_path: Path) -> None:
+    answer = dyno("run", study(STAGED))
+    assert answer.returncode == 0, answer.stderr
+    assert "run 1 stage 1 block 1" in answer.stderr
+    assert "two is faster than one in all 2 combinations" in answer.stdout
+    folder = results_of(tmp_path, "best-case")
+    shown = json.loads(dyno("show", folder, "--format", "json").stdout)
+    assert [choice["chosen"] for choice in shown["choices"]] == ["high", "high", "top", "top"]
+    stages = [json.loads(path.read_text())["slot"]["stage"] for path in sorted(folder.glob("runs/*/run.json"))]
+    assert stages == sorted(stages)
+    assert set(stages) == {1, 2}
+    deciding = [cell for cell in shown["cells"] if cell["response"] == "throughput"]
+    assert sum(cell["n"] for cell in deciding) == stages.count(2)
+    assert "Stage one: the best tuning" in (folder / "report.html").read_text()
+    assert dyno("compare", folder, folder).returncode == 0
+
+
+def test_a_staged_study_cannot_be_gated(dyno: Dyno, study: Write) -> None:
+    refused(dyno("gate", study(STAGED), "--base", "seed=1", "--new", "seed=2"), "stages", "cell by cell")
+
+
+@pytest.mark.parametrize(
+    ("key", "fragment"),
+    [
+        ("stages.best=tunings", "unknown factor 'tunings'; did you mean 'tuning'?"),
+        ("stages.levels.three=[low]", "unknown level of solution 'three'"),
+        ("stages.share=0.5", "has no unit"),
+        ("stages.then=solution", "unknown key"),
+        ("replicates.precision_of=mean", "write precision_of: ratio"),
+    ],
+)
+def test_mistakes_in_stages_are_one_line(dyno: Dyno, study: Write, key: str, fragment: str) -> None:
+    for command in ("check", "plan", "run"):
+        refused(dyno(command, study(STAGED), "--set", key), f"--set {key.partition('=')[0]}", fragment)
+
+
 def test_the_schema_takes_good_files_and_refuses_bad_ones(dyno: Dyno) -> None:
     schema = json.loads(dyno("schema").stdout)
     jsonschema.Draft202012Validator.check_schema(schema)
     jsonschema.validate(yaml.safe_load(SIMULATED), schema)
+    jsonschema.validate(yaml.safe_load(STAGED), schema)
     with pytest.raises(jsonschema.ValidationError):
         jsonschema.validate({**yaml.safe_load(SIMULATED), "sytem": {}}, schema)
 

@@ -8,7 +8,7 @@ import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
-from tests.end_to_end.conftest import SIMULATED, Dyno
+from tests.end_to_end.conftest import SIMULATED, STAGED, Dyno
 
 Write = Callable[..., Path]
 
@@ -189,6 +189,10 @@ def test_a_cell_that_fails_in_a_pilot_is_told_and_the_status_says_so(dyno: Dyno,
     assert answer.returncode == 1
     assert "runs expected: not known" in answer.stdout
     assert "mean=1000 group=a: fewer than two ok runs in the pilot" in answer.stderr
+
+
+def test_a_study_of_two_stages_has_no_pilot(dyno: Dyno, study: Write) -> None:
+    refused(dyno("plan", study(STAGED), "--pilot", "3"), "stages: ", "has no pilot")
 
 
 def test_mistakes_are_one_line(dyno: Dyno, study: Write) -> None:

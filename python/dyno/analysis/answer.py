@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dyno.analysis import sentences
 from dyno.model import responses
 from dyno.model.findings import CellSummary, Comparison, Pace, format_estimate
+from dyno.model.study import Study
 from dyno.model.units import counted
 
 _OURS = ("no difference", "the rate of ")  # what a clause begins with, else a level, whose spelling means something
@@ -25,6 +26,14 @@ def answer(
     if comparisons:
         return _from_comparisons(comparisons)
     return _from_cells(cells, response, paces)
+
+
+def staged_answer(study: Study, compared: str, *, any_ok: bool) -> str:
+    """The answer of stage two, and what was compared there."""
+    assert study.stages is not None, "only a staged study has picked first"
+    if not any_ok:
+        return "No answer yet: what is picked in stage one has not been compared."
+    return f"{compared} Each {study.compare} is at the {study.stages.best} picked as its best, on other runs."
 
 
 def _from_comparisons(comparisons: Sequence[Comparison]) -> str:

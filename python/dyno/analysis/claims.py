@@ -79,6 +79,7 @@ def judge(study: Study, table: Table, claim: Claim) -> ClaimResult:
         return _result(claim, "open", f"This kind of machine cannot judge it: {CANNOT_JUDGE[claim.here]}.")
     if claim.predicate is None:
         return _result(claim, "open", "The study does not say how it could be checked.")
+    cells = study.numbered()
     tree = _lowered(study, claim.predicate)
     parts = list(dict.fromkeys(_parts(tree)))
     confidence = study.replicates.confidence
@@ -88,8 +89,8 @@ def judge(study: Study, table: Table, claim: Claim) -> ClaimResult:
     strict = _measured(study, table, parts, strict_confidence) if counting > 1 else plain
     truth = _truth(tree, _held(plain), _held(strict))
     verdict: ClaimVerdict = "open" if truth is None else "confirmed" if truth else "contradicted"
-    reason = _Reason(study, tree, plain, strict, strict_confidence).of(truth)
-    return _result(claim, verdict, reason, tuple(_evidence(study, part, plain[part]) for part in parts))
+    reason = _Reason(cells, tree, plain, strict, strict_confidence).of(truth)
+    return _result(claim, verdict, reason, tuple(_evidence(cells, part, plain[part]) for part in parts))
 
 
 def _result(claim: Claim, verdict: ClaimVerdict, reason: str, evidence: tuple[Evidence, ...] = ()) -> ClaimResult:
@@ -214,12 +215,13 @@ def _measured(study: Study, table: Table, parts: Sequence[_Part], confidence: fl
     of_means = {part.response for part in parts if part.a is None}
     means = {response: intervals(study, table, response, confidence) for response in of_means}
     found: dict[_Part, Estimate] = {}
+    cells = study.numbered()
     for part in parts:
-        title, b = responses.lookup(part.response).title, study.cells[part.b]
+        title, b = responses.lookup(part.response).title, cells[part.b]
         if part.response not in table.values:
             found[part] = f"{title} was not measured"
         elif part.a is not None:
-            a = study.cells[part.a]
+            a = cells[part.a]
             found[part] = _ratio(between(study, table, part.response, a, b, _names(a, b)), title, a, b, confidence)
         else:
             runs = counted(len(table.of(part.response, part.b)), "ok run")
@@ -265,13 +267,13 @@ def _truth(node: _Node, plain: Held, strict: Held) -> bool | None:
 # In words
 
 
-def _evidence(study: Study, part: _Part, found: Estimate) -> Evidence:
+def _evidence(cells: Mapping[int, Cell], part: _Part, found: Estimate) -> Evidence:
     value, interval = (None, None) if isinstance(found, str) else found
     return Evidence(
         response=part.response,
         unit=responses.lookup(part.response).unit if part.a is None else RATIO,
-        b=study.cells[part.b].levels,
-        a=None if part.a is None else study.cells[part.a].levels,
+        b=cells[part.b].levels,
+        a=None if part.a is None else cells[part.a].levels,
         value=value,
         ci=interval,
         wanted=part.bound.text,
@@ -283,7 +285,7 @@ def _evidence(study: Study, part: _Part, found: Estimate) -> Evidence:
 class _Reason:
     """Why a finding stands as it does, in a sentence or two."""
 
-    study: Study
+    cells: Mapping[int, Cell]
     tree: _Node
     plain: Found
     strict: Found
@@ -336,13 +338,13 @@ class _Reason:
         return f"{self._shown(part)}, where it says “{part.bound.text}”"
 
     def _shown(self, part: _Part) -> str:
-        found, known, b = self.plain[part], responses.lookup(part.response), self.study.cells[part.b]
+        found, known, b = self.plain[part], responses.lookup(part.response), self.cells[part.b]
         assert not isinstance(found, str), "only what was measured is shown"
         value, interval = found
         if part.a is None:
             where = f" with {levels(b.levels)}" if b.levels else ""
             return f"{known.title}{where}: {format_estimate(value, interval)} {known.unit}"
-        a = self.study.cells[part.a]
+        a = self.cells[part.a]
         first, second = _names(a, b)
         shared = {factor: level for factor, level in b.levels.items() if a.levels.get(factor) == level}
         where = f" with {levels(shared)}" if shared else ""

@@ -146,7 +146,7 @@ def _outliers(study: Study, observed: Sequence[Observation], relative: NDArray[n
     of_cell: dict[int, list[int]] = {}
     for place, each in enumerate(observed):
         of_cell.setdefault(each.cell, []).append(place)
-    telling: list[int] = []
+    telling, cells = [], study.numbered()
     own_scores: dict[int, float] = {}
     for places in of_cell.values():
         if len(places) < FEWEST_OF_OUTLIERS:
@@ -167,7 +167,7 @@ def _outliers(study: Study, observed: Sequence[Observation], relative: NDArray[n
         yield Outlier(
             run=each.run,
             cell=each.cell,
-            levels=study.cells[each.cell].levels,
+            levels=cells[each.cell].levels,
             relative=rounded(float(relative[place])),
             score=rounded(least),
         )

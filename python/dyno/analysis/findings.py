@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from dyno.analysis import claims, effects, published, targets
-from dyno.analysis.answer import answer
+from dyno.analysis.answer import answer, staged_answer
 from dyno.analysis.cells import summarise
+from dyno.analysis.choices import choose, compared_runs, stage_notes, with_tuning
 from dyno.analysis.comparisons import compare
 from dyno.analysis.drift import drift
 from dyno.analysis.notes import notes
@@ -14,7 +15,8 @@ from dyno.analysis.shape import shapes
 from dyno.analysis.table import Table, response_order, tabulate
 from dyno.analysis.variation import explain
 from dyno.model.findings import CellSummary, Comparison, FactorEffect, Failure, Findings
-from dyno.model.run import RunRecord
+from dyno.model.run import Outcome, RunRecord
+from dyno.model.stages import comparing
 from dyno.model.study import Study
 
 PILOT = "No answer: this is a pilot, a few blocks to plan the study by."
@@ -28,6 +30,30 @@ def analyse(study: Study, runs: Sequence[RunRecord], *, ended: str | None, expla
 
     Raises ValueError for a run of a cell that the study has not.
     """
+    found = _whole if study.stages is None else _staged
+    return found(study, runs, ended, explained)
+
+
+def _staged(study: Study, runs: Sequence[RunRecord], ended: str | None, explained: Sequence[str]) -> Findings:
+    """Findings of stage two alone, with what stage one picked for it beside them."""
+    chosen = choose(study, runs)
+    compared = compared_runs(runs, chosen)
+    found = _whole(comparing(study, [choice.cell for choice in chosen]), compared, ended, explained)
+    return found.model_copy(
+        update={
+            "answer": staged_answer(study, found.answer, any_ok=any(cell.n for cell in found.cells)),
+            "runs": len(runs),
+            "comparisons": tuple(
+                each.model_copy(update={"sentence": with_tuning(study, each, chosen)}) for each in found.comparisons
+            ),
+            "failures": tuple(_failure(run) for run in runs if run.outcome is not Outcome.OK),
+            "choices": tuple(chosen),
+            "notes": (*stage_notes(study, runs, chosen, ended), *found.notes),
+        }
+    )
+
+
+def _whole(study: Study, runs: Sequence[RunRecord], ended: str | None, explained: Sequence[str]) -> Findings:
     table = tabulate(study, runs)
     cells: list[CellSummary] = []
     of_factors: list[FactorEffect] = []

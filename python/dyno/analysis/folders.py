@@ -9,7 +9,7 @@ from typing import Any
 from dyno import stats
 from dyno.analysis import sentences
 from dyno.analysis.comparisons import unlike_loops, verdict_of
-from dyno.analysis.table import Table, tabulate
+from dyno.analysis.table import Table, compared, tabulate
 from dyno.model import responses
 from dyno.model.findings import FolderComparison, FolderVerdict
 from dyno.model.run import Outcome, RunRecord
@@ -35,7 +35,7 @@ def compare_folders(
     Raises ValueError for a run of a cell that its study has not.
     """
     response, confidence = study_a.replicates.of, study_a.replicates.confidence
-    table_a, table_b = tabulate(study_a, runs_a), tabulate(study_b, runs_b)
+    table_a, table_b = (tabulate(each, compared(each, of)) for each, of in ((study_a, runs_a), (study_b, runs_b)))
     sides_a, sides_b = _sides(study_a, table_a, response), _sides(study_b, table_b, response)
     remarks = [("first", _remarks(study_a, table_a)), ("second", _remarks(study_b, table_b))]
     levels_by_key = {_key(cell.levels): cell.levels for study in (study_a, study_b) for cell in study.cells}

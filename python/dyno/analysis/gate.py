@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from dyno import stats
 from dyno.analysis import sentences
-from dyno.analysis.table import Table, tabulate
+from dyno.analysis.table import Table, compared, tabulate
 from dyno.model import responses
 from dyno.model.findings import format_ratio, format_share
 from dyno.model.gate import Gate, GateCell, GateVerdict
@@ -74,8 +74,8 @@ def gate_sessions(
     """
     study, runs = new
     response = study.replicates.of
-    tables = [(each, tabulate(each, of)) for each, of in base]
-    table = tabulate(study, runs)
+    tables = [(each, tabulate(each, compared(each, of))) for each, of in base]
+    table = tabulate(study, compared(study, runs))
     found = []
     for cell in study.cells:
         values = table.of(response, cell.index)

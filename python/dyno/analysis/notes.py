@@ -106,7 +106,8 @@ def _precision(study: Study, cells: Sequence[CellSummary]) -> Iterator[str]:
 
 def _courses(study: Study, table: Table) -> Iterator[str]:
     """What the runs went through, as far as that was looked at."""
-    parts = [(run.measured, study.cells[run.slot.cell]) for run in table.ok_runs if run.measured]
+    cells = study.numbered()
+    parts = [(run.measured, cells[run.slot.cell]) for run in table.ok_runs if run.measured]
     of = f"of {counted(len(table.ok_runs), 'run')}"
     kinds = Counter(part.course for part, _ in parts)
     if unsteady := sum(kinds[kind] for kind in UNSTEADY):
@@ -220,8 +221,9 @@ def _failed_in_tails(study: Study, table: Table) -> Iterator[str]:
             worst[name] = max(share, worst.get(name, 0.0))
             cells.add(run.slot.cell)
     if worst:
+        by_number = study.numbered()
         told = [f"{name} ({format_share(share)} failed)" for name, share in worst.items()]
-        where = f", in {listed([levels(study.cells[cell].levels) for cell in sorted(cells)])}" if study.factors else ""
+        where = f", in {listed([levels(by_number[cell].levels) for cell in sorted(cells)])}" if study.factors else ""
         yield (
             "Latencies are of those operations that succeeded, and more failed than lie above these quantiles: "
             f"{listed(told)}{where}."
@@ -272,8 +274,9 @@ def _of_drivers(study: Study, table: Table) -> Iterator[str]:
         for note in run.notes:
             said.setdefault(note, set()).add(run.slot.cell)
     measured = {run.slot.cell for run in table.ok_runs}
+    by_index = study.numbered()
     for note, cells in said.items():
-        names = [levels(study.cells[cell].levels) for cell in sorted(cells)]
+        names = [levels(by_index[cell].levels) for cell in sorted(cells)]
         yield note if cells == measured else f"{note.removesuffix('.')} (in {listed(names)})."
 
 

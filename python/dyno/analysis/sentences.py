@@ -80,8 +80,12 @@ def _p(found: Comparison) -> str:
     p = found.p_equivalent if found.verdict == "equivalent" else found.p_adjusted
     if p is None:
         return "no p"
-    told = "p < 0.001" if p < 0.001 else f"p = {p:.3f}" if p < 0.1 else f"p = {p:.2f}"
-    return told if found.family == 1 else f"adjusted {told}"
+    return probability(p) if found.family == 1 else f"adjusted {probability(p)}"
+
+
+def probability(p: float) -> str:
+    """`p < 0.001`, `p = 0.034`."""
+    return "p < 0.001" if p < 0.001 else f"p = {p:.3f}" if p < 0.1 else f"p = {p:.2f}"
 
 
 def _by_ranks(found: Comparison) -> str:

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from dyno.model import responses
 from dyno.model.findings import Pace
 from dyno.model.run import Course, Outcome, RunRecord
+from dyno.model.stages import COMPARING
 from dyno.model.study import Study
 
 UNSTEADY: tuple[Course, ...] = ("slowing down", "none")
@@ -70,6 +71,11 @@ class Table:
     def in_blocks(self, response: str, cell: int) -> dict[int, float]:
         """Block -> value. A block holds one ok run of a cell, since only a run that went wrong is tried again."""
         return self.by_block[response][cell] if response in self.by_block else {}
+
+
+def compared(study: Study, runs: Sequence[RunRecord]) -> Sequence[RunRecord]:
+    """The runs that figures are of; of a staged study those of stage two, since what was picked had been lucky."""
+    return runs if study.stages is None else [run for run in runs if run.slot.stage == COMPARING]
 
 
 def tabulate(study: Study, runs: Sequence[RunRecord]) -> Table:

@@ -24,17 +24,15 @@ BETWEEN = " x "  # as `stats.variation` joins the factors of an interplay
 
 def explain(study: Study, table: Table, response: str) -> Variation:
     """Give the analysis of variance on the log scale, or the reason why there is none."""
-    observed = table.observed(response)
+    observed, cells = table.observed(response), study.numbered()
     factors = [
-        factor.name
-        for factor in study.factors
-        if len({study.cells[each.cell].levels[factor.name] for each in observed}) > 1
+        factor.name for factor in study.factors if len({cells[each.cell].levels[factor.name] for each in observed}) > 1
     ]
     values = [each.value for each in observed]
     reason = _confounded(study) or _nothing_to_explain(factors, values, len({each.cell for each in observed}))
     if reason:
         return Variation(response=response, sentence=_sentence_without(response, reason), reason=reason)
-    levels = {name: [study.cells[each.cell].levels[name] for each in observed] for name in factors}
+    levels = {name: [cells[each.cell].levels[name] for each in observed] for name in factors}
     found = stats.variation(values, levels, [each.block for each in observed], max_order=MOST_ORDER)
     assert found is not None  # only of fewer than two values
     noise = found.rows[-1]

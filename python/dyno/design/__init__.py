@@ -3,9 +3,10 @@
 Pure: no processes, no files, no clock.
 """
 
+from dyno.design.blocks import block_order
 from dyno.design.forecasts import FEWEST_BLOCKS, POWER, OfCell, OfFactors, OfPair, Prospect, Runs, Spread, of_pilot
 from dyno.design.part import measured_part
-from dyno.design.plan import Design, Forecast, State, Stop, block_order, forecast
+from dyno.design.plan import Design, Forecast, State, Stop, forecast
 from dyno.design.rule import Rule
 
 __all__ = [

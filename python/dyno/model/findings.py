@@ -168,6 +168,47 @@ class FactorEffect(Frozen):
     sentence: str
 
 
+class Candidate(Frozen):
+    """One of those that stage one picked from, by its runs alone."""
+
+    cell: int
+    level: str
+    n: Annotated[int, Field(description="ok runs of stage one")]
+    mean: Annotated[
+        float | None, Field(description="geometric mean; None without a value, or where too many runs failed")
+    ]
+    ratio: Annotated[float | None, Field(description="the chosen one / this one, within blocks")] = None
+    pairs: Annotated[int | None, Field(description="blocks behind that ratio")] = None
+    ci: Annotated[Interval | None, Field(description="of that ratio, for this look among those that were planned")] = (
+        None
+    )
+    p_adjusted: Annotated[
+        float | None, Field(description="of a ratio of 1: over all looks, and Holm's over all of stage one")
+    ] = None
+    standing: Literal["chosen", "shown to be worse", "could be the best", "out: its last runs failed"]
+
+
+class Choice(Frozen):
+    """What stage one picked for one combination of the other factors, and what became of it in stage two."""
+
+    factor: str
+    within: dict[str, str]
+    cell: Annotated[int | None, Field(description="what was picked, by its number in the plan; None: all failed")]
+    chosen: str | None
+    runner_up: str | None
+    shown: Annotated[bool, Field(description="whether the chosen one is shown to be the best")]
+    could_be: Annotated[int, Field(description="how many could be the best, the chosen one included")]
+    candidates: tuple[Candidate, ...]
+    mean: Annotated[float | None, Field(description="geometric mean of the chosen one's runs of stage one")]
+    mean_compared: Annotated[float | None, Field(description="the same of its runs of stage two")]
+    optimism: Annotated[
+        float | None,
+        Field(description="how many times better the chosen one looked in stage one than it was in stage two"),
+    ]
+    optimism_ci: Interval | None
+    sentence: str
+
+
 class FolderComparison(Frozen):
     """The same cell in two results folders. The runs were not interleaved, so a ratio is not yet a difference."""
 
@@ -466,6 +507,9 @@ class Findings(Frozen):
     comparisons: tuple[Comparison, ...]
     effects: Annotated[tuple[FactorEffect, ...], Field(description="of screening designs alone")] = ()
     failures: tuple[Failure, ...]
+    choices: Annotated[
+        tuple[Choice, ...], Field(description="of a staged study; its cells and comparisons are of stage two alone")
+    ] = ()
     notes: Annotated[tuple[str, ...], Field(description="what a reader must know before believing the figures")] = ()
     variation: Annotated[
         tuple[Variation, ...], Field(description="of the deciding response, and of those asked for")

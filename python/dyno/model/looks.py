@@ -8,6 +8,9 @@ from typing import Literal
 from dyno.model.pairs import pairs
 from dyno.model.study import FIRST_LOOK, Study
 
+GIVE_UP_AFTER = 2
+"""Blocks in a row in which every attempt at a cell went wrong, after which the cell is not tried any more."""
+
 
 @dataclass(frozen=True)
 class Looks:

@@ -47,7 +47,8 @@ class Gap:
 def pairs(study: Study) -> list[Pair]:
     """Every two levels of the compared factor, the one declared first as `a`, within each combination of the others.
 
-    Where a design leaves cells out, those pairs of which both are there: nothing is compared across other levels.
+    Where a design leaves cells out, those pairs of which both are there: nothing is compared across other levels. Of a
+    staged study, every two cells that may come to be compared: which will be is known once they are picked.
     """
     if study.compare is None:
         return []
@@ -55,6 +56,7 @@ def pairs(study: Study) -> list[Pair]:
         Pair(study.compare, a, b)
         for group in _alike_but_for(study, study.compare).values()
         for a, b in combinations(group, 2)
+        if a.levels[study.compare] != b.levels[study.compare]
     ]
 
 
@@ -64,7 +66,7 @@ def gaps(study: Study) -> list[Gap]:
         return []
     found = []
     for others, group in _alike_but_for(study, study.compare).items():
-        there = tuple(cell.levels[study.compare] for cell in group)
+        there = tuple(dict.fromkeys(cell.levels[study.compare] for cell in group))
         missing = tuple(level.name for level in study.factor(study.compare).levels if level.name not in there)
         if missing:
             found.append(Gap(dict(others), there, missing))
@@ -72,10 +74,14 @@ def gaps(study: Study) -> list[Gap]:
 
 
 def _alike_but_for(study: Study, factor: str) -> dict[tuple[tuple[str, str], ...], list[Cell]]:
-    """The cells by their levels of all other factors, each group in the order in which its levels are declared."""
+    """The cells by their levels of all other factors, each group in the order in which its levels are declared.
+
+    What is picked first is none of these factors.
+    """
+    apart = (factor, study.stages.best) if study.stages else (factor,)
     place = {level.name: i for i, level in enumerate(study.factor(factor).levels)}
     groups: dict[tuple[tuple[str, str], ...], list[Cell]] = {}
     for cell in study.cells:
-        others = tuple(item for item in cell.levels.items() if item[0] != factor)
+        others = tuple(item for item in cell.levels.items() if item[0] not in apart)
         groups.setdefault(others, []).append(cell)
     return {others: sorted(group, key=lambda cell: place[cell.levels[factor]]) for others, group in groups.items()}

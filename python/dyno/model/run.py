@@ -43,6 +43,9 @@ class Slot(Frozen):
     cell: Annotated[int, Field(ge=0)]
     block: Annotated[int, Field(ge=0)]
     attempt: Annotated[int, Field(ge=0, description="0, then 1 for the first retry")] = 0
+    stage: Annotated[
+        int | None, Field(ge=1, le=2, description="1 picks, 2 compares; None where the study has no stages")
+    ] = None
 
 
 class StepTime(Frozen):

@@ -143,6 +143,24 @@ class DesignSpec(Frozen):
     ] = ()
 
 
+class Stages(Frozen):
+    """A study in two stages: the best level of a factor is picked, then what was picked is compared on other runs."""
+
+    best: Annotated[
+        str, Field(description="the factor whose best level is picked in stage one, for each combination of the others")
+    ]
+    levels: Annotated[
+        dict[str, tuple[Scalar, ...]],
+        Field(description="level of the compared factor to those levels of `best` that it has; all where left out"),
+    ] = {}
+    max: Annotated[
+        int | None, Field(ge=2, le=10_000, description="blocks of stage one at the most, within `replicates.max`")
+    ] = None
+    share: Annotated[
+        Share, Field(gt=0, lt=1, description="of the budget, what stage one may take; the rest is for comparing")
+    ] = 0.5
+
+
 class Cell(Frozen):
     """One combination of levels, with all that follows from it."""
 
@@ -171,6 +189,7 @@ class Study(Frozen):
     design: DesignSpec = DesignSpec()
     factors: Annotated[tuple[Factor, ...], Field(description="with the levels that some cell has; low before high")]
     compare: Annotated[str | None, Field(description="the factor whose levels are compared; None where there is none")]
+    stages: Annotated[Stages | None, Field(description="None where nothing is picked first")] = None
     cells: tuple[Cell, ...]
     replicates: Replicates
     observe: tuple[KindSpec, ...]
@@ -182,6 +201,10 @@ class Study(Frozen):
     source_sha256: str
     targets: tuple[Target, ...] = ()
     published: Published | None = None
+
+    def numbered(self) -> dict[int, Cell]:
+        """The cells by their numbers, which in the study of a stage are not their places."""
+        return {cell.index: cell for cell in self.cells}
 
     def factor(self, name: str) -> Factor:
         """The factor of that name. Raises KeyError."""

@@ -33,6 +33,7 @@ from dyno.model.findings import (
     format_share,
 )
 from dyno.model.run import RunRecord
+from dyno.model.stages import comparing
 from dyno.model.study import Study
 from dyno.model.units import format_percent, format_size
 from dyno.report import figures
@@ -89,8 +90,9 @@ class _Causes:
 
 def write(results: Source, findings: Findings, out_dir: Path) -> Path:
     """Write report.html and figures/*.{svg,png,csv}; gives the path of report.html. Raises OSError."""
-    charts, timelines = _charts(results, findings), _timelines(results, findings)
-    causes = _Causes.drawn(results.study, findings)
+    study = _compared(results.study, findings)
+    charts, timelines = _charts(study, findings), _timelines(results, findings)
+    causes = _Causes.drawn(study, findings)
     folder = out_dir / "figures"
     folder.mkdir(parents=True, exist_ok=True)
     for figure in [*charts, *causes.all(), *timelines]:
@@ -98,8 +100,13 @@ def write(results: Source, findings: Findings, out_dir: Path) -> Path:
         _replace(folder / f"{figure.name}.png", figure.png)
         _replace(folder / f"{figure.name}.csv", figure.csv.encode())
     target = out_dir / "report.html"
-    _replace(target, _page(results, findings, charts, causes, timelines).encode())
+    _replace(target, _page(results, study, findings, charts, causes, timelines).encode())
     return target
+
+
+def _compared(study: Study, findings: Findings) -> Study:
+    """Of a staged study the second stage, whose cells and factors are those of the findings."""
+    return study if study.stages is None else comparing(study, [choice.cell for choice in findings.choices])
 
 
 def _replace(path: Path, content: bytes) -> None:
@@ -109,8 +116,8 @@ def _replace(path: Path, content: bytes) -> None:
     staged.replace(path)
 
 
-def _charts(results: Source, findings: Findings) -> list[Figure]:
-    study, palette = results.study, Palette(results.study)
+def _charts(study: Study, findings: Findings) -> list[Figure]:
+    palette = Palette(study)
     # Most combinations of a fraction are not there to be drawn, and no two of the others are alike but for a factor.
     whole = study.design.kind != "screening" or not study.design.generators
     drawn = (
@@ -134,13 +141,18 @@ def _timelines(results: Source, findings: Findings) -> list[Figure]:
 
 
 def _page(
-    results: Source, findings: Findings, charts: Sequence[Figure], causes: _Causes, timelines: Sequence[Figure]
+    results: Source,
+    study: Study,
+    findings: Findings,
+    charts: Sequence[Figure],
+    causes: _Causes,
+    timelines: Sequence[Figure],
 ) -> str:
     script = _text("report.js")
     template = _environment().get_template("report.html.j2")
     return template.render(
         findings=findings,
-        study=results.study,
+        study=study,
         parts=_parts(findings),
         charts=[_shown(figure) for figure in charts],
         variation=_of(findings.variation, findings.response),

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from dyno.model.findings import CellSummary
 from dyno.model.run import Outcome, RunRecord
+from dyno.model.stages import PICKING
 
 MOST_RUNS = 12  # a page with more is slow to load and no easier to read
 MOST_NOT_OK = 4  # of them, where there are enough others
@@ -27,7 +28,7 @@ def notable(cells: Sequence[CellSummary], runs: Sequence[RunRecord]) -> list[Run
 def _middle_runs(cells: Sequence[CellSummary], runs: Sequence[RunRecord]) -> Iterator[RunRecord]:
     of_cell: dict[int, list[RunRecord]] = {}
     for run in runs:
-        if run.outcome is Outcome.OK:
+        if run.outcome is Outcome.OK and run.slot.stage != PICKING:  # the figures are not of those
             of_cell.setdefault(run.slot.cell, []).append(run)
     for cell in cells:
         measured = [run for run in of_cell.get(cell.cell, ()) if cell.response in run.responses]

@@ -13,6 +13,7 @@ from rich.text import Text
 from dyno.model import responses
 from dyno.model.findings import (
     CellSummary,
+    Choice,
     ClaimResult,
     Comparison,
     FactorEffect,
@@ -43,6 +44,9 @@ def show(findings: Findings, console: Console, chosen: Sequence[str] | None = No
     shown = list(chosen) if chosen is not None else [findings.response]
     narrow = console.is_terminal and console.width < NARROW
     parts: list[RenderableType] = [_head(findings)]
+    if findings.choices:
+        parts += [Text(), _heading(_title_of_choices(findings)), *([] if narrow else [_choices(findings.choices)])]
+        parts += [Text(_plain(choice.sentence)) for choice in findings.choices]
     for response in shown:
         cells = [cell for cell in findings.cells if cell.response == response]
         parts += [
@@ -188,6 +192,40 @@ def _cells(cells: Sequence[CellSummary], precision_of: str) -> Table:
             *(Text(cell.remark, style="yellow") for _ in _remark_column(cells)),
         )
     return table
+
+
+def _title_of_choices(findings: Findings) -> str:
+    known = responses.lookup(findings.response)
+    return f"stage one: the best {findings.choices[0].factor} by {known.title} ({known.unit}, geometric means)"
+
+
+def _choices(choices: Sequence[Choice]) -> Table:
+    table = _table()
+    factors = list(choices[0].within)
+    _columns(table, *(factors or ["cell"]), "best")
+    _columns(table, "mean", justify="right")
+    _columns(table, "runner-up", "best / runner-up", "shown")
+    _columns(table, "in stage two", "looked better by", justify="right")
+    for choice in choices:
+        runner = next((each for each in choice.candidates if each.level == choice.runner_up), None)
+        _row(
+            table,
+            *([choice.within[factor] for factor in factors] or [_name({})]),
+            choice.chosen or "-",
+            _or_dash(choice.mean),
+            choice.runner_up or "-",
+            format_ratio(runner.ratio, runner.ci) if runner and runner.ratio is not None and runner.ci else "-",
+            _shown(choice),
+            _or_dash(choice.mean_compared),
+            format_ratio(choice.optimism, choice.optimism_ci) if choice.optimism and choice.optimism_ci else "-",
+        )
+    return table
+
+
+def _shown(choice: Choice) -> Text:
+    if choice.shown:
+        return Text("yes", style="green")
+    return Text(f"no, one of {choice.could_be}" if choice.could_be > 1 else "-", style="yellow")
 
 
 def _narrow_cells(cells: Sequence[CellSummary], precision_of: str) -> Table:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from dyno.stats.agreement import Agreement, kendall
 from dyno.stats.batches import BatchMeans, batch_means
 from dyno.stats.changes import ChangePoint, change_points
+from dyno.stats.choice import Pick, Rival, pick_best
 from dyno.stats.describe import Description, describe
 from dyno.stats.drift import MARK, Autocorrelation, Outliers, Trend, autocorrelation, outliers, trend
 from dyno.stats.effects import Effect, Effects, Lenth, lenth, two_level_effects
@@ -69,9 +70,11 @@ __all__ = [
     "Normality",
     "Outliers",
     "Phases",
+    "Pick",
     "RankRatio",
     "Ratio",
     "Ratios",
+    "Rival",
     "Saturation",
     "Segment",
     "Speedup",
@@ -110,6 +113,7 @@ __all__ = [
     "paired_ratio",
     "paired_shift",
     "phases",
+    "pick_best",
     "quotient_interval",
     "ratio_is_precise",
     "relative_half_width",

@@ -14,7 +14,8 @@ from dyno.model import responses
 from dyno.model.base import Scalar
 from dyno.model.pairs import pairs
 from dyno.model.study import Cell, Factor, HostSpec, Kinds, KindSpec, Level, Mismatch, Study
-from dyno.study.designs import Combination, NamedFactor, read_design
+from dyno.study import staged
+from dyno.study.designs import Chosen, Combination, NamedFactor, read_design
 from dyno.study.document import (
     DEFAULT_SCALE,
     FACTOR_NAME,
@@ -96,7 +97,11 @@ def build(
     factors = _factors(root, problems)
     chosen = None if factors is None else read_design(root, [_named(factor) for factor in factors], problems)
     if factors is not None and _references_hold(root, factors, problems) and chosen is not None:
-        cells = _cells(root, factors, chosen.cells, kinds, problems)
+        before = len(problems)
+        stages = staged.read(root, [_model(factor) for factor in factors], problems)
+        problems.extend(_both_designs(root, chosen, stages))
+        if len(problems) == before:
+            cells = _cells(root, factors, _combinations(factors, chosen.cells, stages), kinds, problems)
     document = validate(Document, root, (), root, problems)
     scale_names(root, problems)
     observe = _observe(root, kinds, problems)
@@ -119,6 +124,7 @@ def build(
         design=chosen.spec,
         factors=tuple(_measured(factor, levels) for factor, levels in zip(factors, chosen.levels, strict=True)),
         compare=compare.name if compare else None,
+        stages=document.stages,
         cells=tuple(cells),
         replicates=document.replicates,
         observe=observe,
@@ -163,6 +169,10 @@ def _levels_of(cell: Cell, factors: Sequence[_Factor]) -> dict[str, _Level]:
 
 def _named(factor: _Factor) -> NamedFactor:
     return NamedFactor(factor.name, factor.place, tuple(level.model.name for level in factor.levels))
+
+
+def _model(factor: _Factor) -> Factor:
+    return Factor(name=factor.name, levels=tuple(level.model for level in factor.levels))
 
 
 def _measured(factor: _Factor, levels: Sequence[int]) -> Factor:
@@ -404,7 +414,7 @@ def _hidden_references(root: Branch, factor: _Factor, setting: _Setting) -> Iter
 def _cells(
     root: Branch,
     factors: Sequence[_Factor],
-    combinations: Sequence[Combination],
+    combinations: Iterable[Mapping[str, _Level]],
     kinds: Kinds,
     problems: list[Problem],
 ) -> list[Cell]:
@@ -412,8 +422,7 @@ def _cells(
     system = _Section("system", root, factors)
     workload = _Section("workload", root, factors)
     cells = []
-    for index, combination in enumerate(combinations):
-        levels = {factor.name: factor.levels[level] for factor, level in zip(factors, combination, strict=True)}
+    for index, levels in enumerate(combinations):
         parts = (
             host.at(levels, _host, kinds, problems),
             system.at(levels, _system, kinds, problems),
@@ -432,6 +441,22 @@ def _cells(
                 )
             )
     return cells
+
+
+def _combinations(
+    factors: Sequence[_Factor], chosen: Sequence[Combination], stages: staged.Staged | None
+) -> Iterator[dict[str, _Level]]:
+    """Those of the design, without the tunings that are another solution's."""
+    for combination in chosen:
+        levels = {factor.name: factor.levels[level] for factor, level in zip(factors, combination, strict=True)}
+        if stages is None or stages.allows({name: level.model.name for name, level in levels.items()}):
+            yield levels
+
+
+def _both_designs(root: Branch, chosen: Chosen, stages: staged.Staged | None) -> Iterator[Problem]:
+    if stages is not None and chosen.spec.kind != "factorial":
+        text = f"what is picked is picked among all combinations, not those of {chosen.spec.kind}; drop one of them"
+        yield Problem(root.entries["stages"].key_place, "stages", text)
 
 
 class _Section:
@@ -635,6 +660,11 @@ def _check_compared(
         _, node, _ = deepest(root, ("replicates", "precision_of"))
         text = "ratio needs a compared factor of at least two levels; name one with compare, or write mean"
         problems.append(Problem(node.place, "replicates.precision_of", text))
+    elif replicates.precision_of != "ratio" and document.stages is not None:
+        reached, node, place = deepest(root, ("replicates", "precision_of"))
+        place = node.place if len(reached) == 2 else root.entries["stages"].key_place
+        text = "stage two compares, so what has to be precise is the ratio; write precision_of: ratio"
+        problems.append(Problem(place, "replicates.precision_of", text))
 
 
 def _nothing_to_compare(root: Branch, study: Study) -> Iterator[Problem]:

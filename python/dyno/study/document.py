@@ -13,7 +13,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, Field
 
 from dyno.model.base import Frozen, Scalar
-from dyno.model.study import Limits, Replicates
+from dyno.model.study import Limits, Replicates, Stages
 
 SLUG = r"^[a-z0-9][a-z0-9-]{0,63}$"
 FRACTION = r"^1/(2|4|8|16|32|64|128|256|512|1024|2048|4096|8192)$"
@@ -58,6 +58,9 @@ class Document(Frozen):
     compare: Annotated[
         str | None,
         Field(description="the factor whose levels are compared; null for none; the first factor if left out"),
+    ] = None
+    stages: Annotated[
+        Stages | None, Field(description="pick the best level of a factor first, then compare what was picked")
     ] = None
     host: Annotated[Any, Field(description="the state of the machine in which a cell is measured")] = None
     system: Annotated[Any, Field(description="the system under test")]

@@ -19,6 +19,8 @@ def interleave(base: Study, new: Study, *, precision: str, **rule: Any) -> Study
     """
     if [cell.levels for cell in base.cells] != [cell.levels for cell in new.cells]:
         raise UserError("--base and --new do not have the same cells: a setting changes a factor or its levels")
+    if base.stages is not None or new.stages is not None:
+        raise UserError("stages: a gate sets two versions side by side cell by cell; leave out what picks among them")
     if any(factor.name == SIDE for factor in base.factors):
         raise UserError(f"a factor is called {SIDE}, which is what the two versions are called; rename it")
     sides = ((BASE, base), (NEW, new))

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from dyno import stats
 from dyno.design import Design, Stop, block_order, forecast
-from dyno.design.plan import GIVE_UP_AFTER
+from dyno.model.looks import GIVE_UP_AFTER
 from dyno.model.run import Outcome, Slot
 from dyno.model.study import Study
 from tests.making import make_record, make_study

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from dyno.analysis import analyse
 from dyno.hosts import LocalHost, undo
 from dyno.lab import Interrupt, Lab, Listener, Rooms
 from dyno.lab.disk import DiskGuard
@@ -440,6 +441,36 @@ def test_an_interrupt_between_runs_ends_with_whole_runs_only(lab: Laboratory) ->
     ending, results = lab.run(tried(min=5, max=5))
     assert ending.interrupted
     assert [record.outcome for record in results.runs] == [Outcome.OK] * 2
+
+
+@pytest.mark.parametrize("after", [4, 21], ids=["while picking", "while comparing"])
+def test_a_staged_study_is_resumed_in_either_stage_as_if_it_had_not_been_cut_off(lab: Laboratory, after: int) -> None:
+    # Two solutions with noise of their own; of each the highest mean is truly the best.
+    study = make_study(
+        {"seed": (1, 2), "mean": (1000, 1300, 1600)},
+        system="tried",
+        options={"cov": "1%"},  # so sure that no run's luck changes how many there are
+        compare="seed",
+        stages={"best": "mean", "levels": {"1": [1000, 1300], "2": [1000, 1300, 1600]}},
+        precision_of="ratio",
+        min=4,
+        max=8,
+        precision="5%",
+    )
+    whole = [(run.slot, run.responses) for run in lab.records(study)]
+    assert {(slot.stage, slot.cell) for slot, _ in whole if slot.stage == 2} == {(2, 1), (2, 4)}
+    lab.faults["workload.drive"] = interrupting(lab, after=after, complete=False)
+    ending, results = lab.run(study)
+    assert ending.interrupted
+    assert results.runs[-1].slot.stage == (1 if after == 4 else 2)
+    lab.interrupt.requested = False
+    ending, results = lab.run(study, resume=results)
+    assert ending.completed
+    slots = [run.slot for run in results.runs if run.outcome is Outcome.OK]
+    assert slots == [slot for slot, _ in whole]
+    found = analyse(study, results.runs, ended=results.ended)
+    assert [choice.chosen for choice in found.choices] == ["1300", "1600"]
+    assert found.comparisons[0].n == sum(slot.stage == 2 for slot in slots) / 2
 
 
 def test_resuming_another_study_is_refused(lab: Laboratory) -> None:

@@ -97,3 +97,31 @@ def test_pairs_are_every_two_levels_of_the_compared_factor_with_the_first_declar
 
 def test_there_are_no_pairs_where_nothing_is_compared() -> None:
     assert pairs(make_study()) == []
+
+
+STAGED = make_study(
+    {"store": ("a", "b"), "tuning": (1, 2), "threads": (1, 4)},
+    compare="store",
+    stages={"best": "tuning", "levels": {"b": [2]}, "max": 5, "share": "30%"},
+    precision_of="ratio",
+)
+
+
+def test_pairs_of_a_staged_study_are_all_that_may_come_to_be_compared() -> None:
+    told = [(pair.a.levels["tuning"], pair.b.levels["tuning"], pair.within["threads"]) for pair in pairs(STAGED)]
+    assert sorted(told) == [("1", "2", "1"), ("1", "2", "4"), ("2", "2", "1"), ("2", "2", "4")]
+    assert all((pair.level_a, pair.level_b) == ("a", "b") for pair in pairs(STAGED))
+
+
+def test_a_staged_study_and_its_runs_are_the_same_after_a_way_through_json() -> None:
+    assert Study.model_validate_json(STAGED.model_dump_json()) == STAGED
+    record = make_record(1, Slot(cell=0, block=0, stage=1), value=1.0)
+    assert RunRecord.model_validate_json(record.model_dump_json()) == record
+
+
+def test_a_plan_or_a_run_of_before_there_were_stages_has_none() -> None:
+    plan = make_study().model_dump(mode="json", exclude={"stages"})
+    assert Study.model_validate(plan).stages is None
+    old = make_record(1, Slot(cell=0, block=0), value=1.0).model_dump(mode="json")
+    del old["slot"]["stage"]
+    assert RunRecord.model_validate(old).slot.stage is None

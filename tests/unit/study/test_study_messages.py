@@ -24,8 +24,8 @@ CASES: dict[str, tuple[dict[int, str], str]] = {
         {11: "wrkload:"},
         (
             "11: wrkload: unknown key; did you mean 'workload'? (keys: study, question, factors, design, com"
-            "pare, host, system, workload, replicates, observe, limits, order, prepare, restore, seed, targe"
-            "ts, published, scales)"
+            "pare, stages, host, system, workload, replicates, observe, limits, order, prepare, restore, see"
+            "d, targets, published and 1 more)"
         ),
     ),
     "an unknown key of a nested option is found": (

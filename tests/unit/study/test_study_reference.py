@@ -21,7 +21,7 @@ from test_study_messages import CASES
 import dyno.study
 from dyno.lab import Rooms
 from dyno.model import responses
-from dyno.model.study import HostSpec, Kinds, Limits, Replicates
+from dyno.model.study import HostSpec, Kinds, Limits, Replicates, Stages
 from dyno.model.targets import Target
 from dyno.study.document import DesignSection, Document, SystemSection
 from dyno.study.figures import TableSpec
@@ -70,6 +70,7 @@ def generated(part: str, kinds: Kinds) -> str:
         "design": DesignSection,
         "host": HostSpec,
         "system": SystemSection,
+        "stages": Stages,
         "replicates": Replicates,
         "limits": Limits,
         "target": Target,
@@ -90,7 +91,7 @@ def test_the_generated_parts_of_the_page_are_up_to_date(kinds: Kinds) -> None:
     if REGENERATE:
         PAGE.write_text(fresh)
     assert PAGE.read_text() == fresh, "write it anew with DYNO_REGENERATE=1"
-    assert len(_PART.findall(page)) == 13
+    assert len(_PART.findall(page)) == 14
 
 
 def test_each_key_of_the_study_is_on_the_page() -> None:
@@ -102,6 +103,7 @@ def test_each_key_of_the_study_is_in_the_complete_example() -> None:
     example = as_values(COMPLETE)
     assert set(example) == set(Document.model_fields)
     assert set(example["replicates"]) == set(Replicates.model_fields)
+    assert set(example["stages"]) == set(Stages.model_fields)
     assert set(example["limits"]) == set(Limits.model_fields)
     assert set(example["host"]) == set(HostSpec.model_fields)
 
