@@ -288,7 +288,15 @@ def result(**changes: Any) -> dict[str, str]:
 FAILED = figures(90, {"busy": 10})
 NOTHING = figures(0)
 QUANTILES = {"min": 1.0, "mean": 2.0, "p50": 2.0, "p90": 3.0, "p95": 3.0, "p99": 4000.0, "p999": 4.0, "max": 5000.0}
-OPEN = {"rate_per_s": 50.0, "arrivals": "constant", "due": 100, "unsent": 10, "share_sent": 0.9, "lag_us": QUANTILES}
+OPEN = {
+    "rate_per_s": 50.0,
+    "arrivals": "constant",
+    "due": 100,
+    "sent_late": 0,
+    "unsent": 10,
+    "share_sent": 0.9,
+    "lag_us": QUANTILES,
+}
 
 
 @pytest.mark.parametrize(
