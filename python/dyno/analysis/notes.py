@@ -235,7 +235,8 @@ def _failed_above(run: RunRecord) -> Iterator[tuple[str, float]]:
     failed = {f"{name}.": sum(kinds.values()) for name, kinds in run.errors.items() if name != "warmup"}
     for prefix, count in {"": sum(failed.values()), **failed}.items():
         done = run.responses.get(f"{prefix}throughput", 0.0) * run.responses.get("elapsed", 0.0)
-        share = count / (count + done) if count else 0.0
+        # Without what was done nothing is known of the share.
+        share = count / (count + done) if count and done else 0.0
         for quantile, tail in TAILS.items():
             if f"{prefix}latency_{quantile}" in run.responses and share > tail:
                 yield f"{prefix}latency_{quantile}", share
