@@ -95,6 +95,9 @@ from dyno.stats.shape import (
     saturation,
     speedup,
 )
+from dyno.stats.shares import (
+    share_interval,
+)
 from dyno.stats.steady import (
     Phases,
     Segment,
@@ -171,6 +174,7 @@ __all__ = [
     "runs_for_mean_precision",
     "runs_for_ratio_precision",
     "saturation",
+    "share_interval",
     "speedup",
     "t_quantiles",
     "trend",

@@ -20,12 +20,14 @@ from pydantic import ValidationError
 
 from dyno.model.base import UserError
 from dyno.model.run import RUN_FORMAT, Outcome, RunRecord
+from dyno.model.selfcheck import SELFCHECK_FORMAT, Selfcheck
 from dyno.model.study import PLAN_FORMAT, Study
 from dyno.store import staging
 from dyno.store.staging import Staged
 
 _INTERVALS = "intervals.parquet"
 _SAMPLES = "samples.parquet"
+_SELFCHECK = "selfcheck.json"
 
 
 class StoreError(UserError):
@@ -66,6 +68,19 @@ class Results:
     def environment(self) -> dict[str, Any]:
         """The machine, as it was when the study began."""
         return _read_json(self.folder / "environment.json")
+
+    @cached_property
+    def selfcheck(self) -> Selfcheck | None:
+        """What the instrument had found out about itself before; None where nothing was kept. Raises StoreError."""
+        path = self.folder / _SELFCHECK
+        if not path.exists():
+            return None
+        data = _read_json(path)
+        _refuse_format(path, data, SELFCHECK_FORMAT)
+        try:
+            return Selfcheck.model_validate(data)
+        except ValidationError as error:
+            raise StoreError(f"{path}: {_first(error)}") from error
 
     @cached_property
     def runs(self) -> Sequence[RunRecord]:
@@ -260,11 +275,19 @@ class Results:
             os.truncate(path, whole)
 
 
-def new_results(root: Path, study: Study, study_yaml: bytes, environment: dict[str, Any], scratch: Path) -> Results:
+def new_results(
+    root: Path,
+    study: Study,
+    study_yaml: bytes,
+    environment: dict[str, Any],
+    scratch: Path,
+    selfcheck: Selfcheck | None = None,
+) -> Results:
     """Make a results folder under `root`/<study>/, named by the present time. Raises StoreError.
 
     It is made in `scratch`, an empty folder on the same file system that goes when dyno ends, and then renamed: a
-    crash leaves nothing half-made behind.
+    crash leaves nothing half-made behind. `selfcheck` is the last one of this machine, so that a report says the same
+    elsewhere.
     """
     stamp = datetime.now(UTC).strftime("%Y-%m-%dT%H-%M-%SZ")
     parent = root / study.study
@@ -273,6 +296,8 @@ def new_results(root: Path, study: Study, study_yaml: bytes, environment: dict[s
         (scratch / "runs").mkdir()
         (scratch / "study.yaml").write_bytes(study_yaml)
         (scratch / "environment.json").write_text(json.dumps(environment, indent=1, ensure_ascii=False) + "\n")
+        if selfcheck is not None:
+            (scratch / _SELFCHECK).write_text(selfcheck.model_dump_json(indent=1) + "\n")
         (scratch / "plan.json").write_text(study.model_dump_json(indent=1) + "\n")
         for path in (*scratch.iterdir(), scratch):
             staging.sync(path)

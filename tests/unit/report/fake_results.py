@@ -16,6 +16,7 @@ import numpy as np
 import polars as pl
 
 from dyno.model.run import Outcome, RunRecord, Slot, Step, StepTime
+from dyno.model.selfcheck import Selfcheck
 from dyno.model.study import Cell, Factor, HostSpec, KindSpec, Level, Limits, Replicates, Study
 
 SECOND = 1_000_000_000
@@ -68,6 +69,7 @@ class FakeResults:
     ended: str | None = "the budget of 30 min is used up"
     folder: Path = Path("/nowhere/at/all")
     seconds: int = 40
+    selfcheck: Selfcheck | None = None
 
     def samples(self, run: int) -> pl.DataFrame:
         record = self.runs[run - 1]
