@@ -112,9 +112,9 @@ def variation(
             f"operation ({counted(runs, 'run')}); correlation of neighbours {correlation:.2f} +- {2 * error:.2f}"
         )
         if drifts:
-            text += ": this machine drifts, so compare by ratios and not by means"
+            text += "; this machine drifts, so compare by ratios and not by means"
         if cov > _NOISY:
-            text += ": noisy, so studies need many blocks"
+            text += "; noisy, so studies need many blocks"
         if drifts or cov > _NOISY:
             verdict = "warn"
     return Variation(
