@@ -25,14 +25,17 @@ from dyno.model.base import RunError, UserError
 from dyno.model.findings import Findings
 from dyno.model.gate import Gate
 from dyno.model.run import Outcome, RunRecord
+from dyno.model.selfcheck import Scale, Selfcheck
 from dyno.model.study import Study
 from dyno.model.units import parse_share
 from dyno.planning import ORDER_IS_FIXED, cells_without_spread, prospect_as_json, show_plan, show_prospect
 from dyno.progress import listener
 from dyno.report import to_csv, to_json
 from dyno.report import write as write_report
+from dyno.report.selfcheck import block, block_of
 from dyno.report.terminal import show as show_findings
-from dyno.report.terminal import show_folders
+from dyno.report.terminal import show_folders, show_selfcheck
+from dyno.selfcheck.kept import UnreadableSelfcheck, keep, kept
 from dyno.store import Results, StoreFull, list_results, new_results
 from dyno.study import attached, interleave, json_schema, load
 from dyno.study import check as check_study
@@ -42,6 +45,8 @@ DONE, NOT_OK, BAD_INPUT, CANNOT_TELL, INTERRUPTED = 0, 1, 2, 3, 130
 _RESULTS = Path("results")
 _OVERHEAD_OF_RUN_S = 0.2
 """What is around a run of an embedded system on top of driving it; only for the estimate of `dyno plan`."""
+
+_SEED = 1  # of the simulation; that of `benchmarks/coverage.py`
 
 P = ParamSpec("P")
 
@@ -255,7 +260,7 @@ def _carry_out(
         else:
             scratch = host.temporary_folder(root / f".dyno-{journal.token}-new")
             published = attached(file, study)
-            results = new_results(root, study, file.read_bytes(), environment, scratch, published)
+            results = new_results(root, study, file.read_bytes(), environment, scratch, published, _kept_selfcheck())
         click.echo(f"results: {results.folder}", err=True)
         results.lock()
         shown = listener(study)
@@ -282,6 +287,20 @@ def _journal() -> UndoJournal:
             f"cannot write the undo journal in {undo.state_folder()}: {error.strerror or error}; "
             "set DYNO_STATE to a folder that you may write"
         ) from error
+
+
+def _kept_selfcheck() -> Selfcheck | None:
+    """The last one; one that cannot be read keeps no study from running."""
+    try:
+        return kept()
+    except UnreadableSelfcheck as error:
+        click.echo(f"dyno: {error}", err=True)
+        return None
+
+
+def _show_block(results: Results) -> None:
+    click.echo()
+    show_selfcheck(block_of(results), Console(highlight=False))
 
 
 def _make_folder(folder: Path) -> None:
@@ -318,6 +337,7 @@ def _conclude(folder: Path, ending: Ending | None, *, shows: bool = True) -> int
     click.echo(f"report: {write_report(results, findings, folder)}", err=True)
     if shows:
         show_findings(findings, Console(highlight=False))
+        _show_block(results)
     if ending and ending.interrupted:
         return INTERRUPTED
     wrong = _what_is_wrong(results.study, results.runs, findings)
@@ -363,6 +383,7 @@ def show(folder: Path, form: str, chosen: tuple[str, ...]) -> int:
         click.echo(to_csv(findings), nl=False)
     else:
         show_findings(findings, Console(highlight=False), chosen or None)
+        _show_block(results)
     return DONE
 
 
@@ -490,6 +511,63 @@ def doctor(results: Path) -> int:
         mark = "ok  " if each.holds else ("MISSING" if each.needed else "no  ")
         click.echo(f"{mark} {each.name}: {each.found}" + ("" if each.holds else f" - {each.remedy}"))
     return DONE if all(each.holds for each in checks if each.needed) else NOT_OK
+
+
+@main.command()
+@click.option("--quick", is_flag=True, help="In under three minutes instead of a quarter of an hour.")
+@click.option("--scale", type=click.Choice(["smoke", "quick", "full"]), help="How much is measured; default: full.")
+@click.option(
+    "--work",
+    type=click.Path(path_type=Path, file_okay=False),
+    default=Path(),
+    show_default=True,
+    help="Where the data under test live.",
+)
+@click.option("--statistics", is_flag=True, help="Check the statistics by simulation instead of the machine.")
+@click.option("--studies", type=click.IntRange(min=1), help="With --statistics: so many of each row; default: 20000.")
+@click.option("--format", "form", type=click.Choice(["table", "json"]), default="table", show_default=True)
+@_answers_for_errors
+def selfcheck(quick: bool, scale: Scale | None, work: Path, statistics: bool, studies: int | None, form: str) -> int:
+    """Have the instrument prove itself on this machine: false alarms, ceiling, freeze test, observer cost.
+
+    What it finds is kept, and stands in every report of a study that is run here. Status 1 where the instrument itself
+    is at fault; a noisy machine is none.
+    """
+    if studies is not None and not statistics:
+        raise UserError("--studies belongs to --statistics")
+    if statistics:
+        if quick or scale or form != "table":
+            raise UserError("--statistics goes with --studies alone")
+        from dyno.selfcheck import coverage  # of use here alone
+
+        rows = [row.name for row in coverage.ROWS]
+        missed = coverage.table(studies or coverage.STUDIES, list(coverage.LEVELS), rows, _SEED, click.echo)
+        return NOT_OK if missed else DONE
+    if quick and scale not in (None, "quick"):
+        raise UserError(f"--quick and --scale {scale}: choose one")
+    found = _selfcheck_made("quick" if quick else scale or "full", work)
+    if form == "json":
+        click.echo(found.model_dump_json(indent=1))
+    else:
+        show_selfcheck(block(found), Console(highlight=False))
+    return NOT_OK if "warn" in (found.false_alarms.verdict, found.freeze.verdict) else DONE
+
+
+def _selfcheck_made(scale: Scale, work: Path) -> Selfcheck:
+    from dyno.selfcheck.measure import Bench, measure  # of use here alone
+
+    core = core_binary()
+    with Interrupt() as interrupt, _journal() as journal:
+        host = LocalHost(journal)
+        _make_folder(work)
+        if undo.living() > 1:
+            click.echo("dyno: another dyno runs on this machine: each will disturb the other's figures", err=True)
+        environment = capture(core, {"data": work})
+        folder = host.temporary_folder(work.absolute() / f".dyno-{journal.token}-selfcheck")
+        bench = Bench(Rooms.open(), host, core, folder, interrupt, lambda line: click.echo(f"dyno: {line}", err=True))
+        found = measure(bench, scale, environment)
+        click.echo(f"kept: {keep(found, host, journal.token)}", err=True)
+    return found
 
 
 @main.command()

@@ -47,6 +47,14 @@ ARROWS: dict[str, dict[str, str]] = {
         "model": "shows Findings and computes no statistic",
         "__init__": "a page says which dyno wrote it",
     },
+    "selfcheck": {
+        "model": "gives a Selfcheck",
+        "stats": "counts and ratios by the functions of real studies",
+        "design": "stops its small studies by the rule of real ones",
+        "hosts": "keeps what it found in the state folder",
+        "lab": "runs its studies as real ones are run",
+        "store": "reads their runs",
+    },
     "progress": {"model": "shows runs", "design": "shows the state of a study", "lab": "listens to it"},
     "planning": {"model": "shows a Study", "design": "shows orders, the rule and what a pilot foretells"},
     "__main__": {"cli": "starts it"},
@@ -61,6 +69,7 @@ ARROWS: dict[str, dict[str, str]] = {
         "report": "shows and writes findings",
         "progress": "chooses who listens",
         "planning": "shows plans",
+        "selfcheck": "has the instrument look at itself",
         "__init__": "dyno's own version",
     },
 }

@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import importlib.util
 import math
-import sys
-from pathlib import Path
-from types import ModuleType
 
 import numpy as np
 import pytest
@@ -15,21 +11,9 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from dyno import stats
+from dyno.selfcheck import coverage
 from dyno.stats.looking import moderate, neighbours
 
-
-def _benchmark() -> ModuleType:
-    path = Path(__file__).parents[2] / "benchmarks" / "coverage.py"
-    spec = importlib.util.spec_from_file_location("coverage_benchmark", path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module
-    spec.loader.exec_module(module)
-    return module
-
-
-coverage = _benchmark()
 STUDIES = 400
 # Three standard errors below and above what is claimed, of so many studies with one interval each at the least.
 LEAST = 0.95 - 3 * math.sqrt(0.95 * 0.05 / STUDIES)

@@ -54,7 +54,7 @@ pub fn drive(job: &Job, options: &Options) -> io::Result<DriveResult> {
         BackendJob::Sqlite(_) => drive_on_sql::<Sqlite>(job, options),
         BackendJob::Mysql(_) => drive_on_sql::<Mysql>(job, options),
         BackendJob::Postgresql(_) => drive_on_sql::<Postgresql>(job, options),
-        BackendJob::Null => drive_on_any::<Null>(job, options),
+        BackendJob::Null(_) => drive_on_any::<Null>(job, options),
     }
 }
 
@@ -315,7 +315,7 @@ fn run_clients<B: Backend, P: Plan<B>>(
             }
         }
         drop(sender);
-        let collected = collector.collect(&receiver, gate, &progress, || backend.interrupt());
+        let collected = collector.collect(&receiver, gate, &progress, backend);
         if collected.is_err() {
             halt.store(true, Ordering::Relaxed);
             gate.open(Instant::now());
@@ -547,12 +547,12 @@ impl<'a> Collector<'a> {
     }
 
     /// Takes messages until all clients have ended, and opens the gate once all of them are warm.
-    fn collect(
+    fn collect<B: Backend>(
         &mut self,
         messages: &Receiver<Message>,
         gate: &Gate,
         progress: &[Progress],
-        interrupt: impl Fn(),
+        backend: &B,
     ) -> io::Result<()> {
         const LOOK_EVERY: Duration = Duration::from_millis(100);
         let clients = self.run.job.clients;
@@ -593,11 +593,12 @@ impl<'a> Collector<'a> {
             if self.options.halt.load(Ordering::Relaxed) {
                 let since: &mut Instant = halted_at.get_or_insert_with(Instant::now);
                 if since.elapsed() > PATIENCE {
-                    interrupt();
+                    backend.interrupt();
                 }
             }
             if self.part.warmup && warm == clients {
                 self.end_warmup()?;
+                backend.begin(self.part.origin);
                 gate.open(self.part.origin);
             }
         }

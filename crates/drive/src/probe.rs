@@ -14,7 +14,7 @@ pub type Probe = BackendReport;
 pub fn probe(job: &Job, halt: &Arc<AtomicBool>) -> Result<Probe, Failure> {
     match &job.backend {
         BackendJob::Sqlite(_) => probe_on::<Sqlite>(job, halt),
-        BackendJob::Null => probe_on::<Null>(job, halt),
+        BackendJob::Null(_) => probe_on::<Null>(job, halt),
         BackendJob::Mysql(_) => probe_on::<Mysql>(job, halt),
         BackendJob::Postgresql(_) => probe_on::<Postgresql>(job, halt),
     }

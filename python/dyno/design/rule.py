@@ -1,4 +1,4 @@
-"""The stopping rule, of one study or of many at once: `benchmarks/coverage.py` puts thousands through it."""
+"""The stopping rule, of one study or of many at once: `dyno selfcheck --statistics` puts thousands through it."""
 
 from __future__ import annotations
 

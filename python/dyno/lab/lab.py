@@ -50,8 +50,12 @@ class Lab:
         workspace: Path,
         interrupt: Interrupt,
         listener: Listener,
+        watches: Callable[[Cell], bool] = lambda _: True,
     ) -> None:
-        """`workspace` is a folder to be made for the data under test; it goes again at the end."""
+        """`workspace` is a folder to be made for the data under test; it goes again at the end.
+
+        `watches` says of which cells the study's observers watch the runs: what they cost shows beside the others.
+        """
         self._results = results
         self._study: Study = results.study
         self._host = host
@@ -59,6 +63,7 @@ class Lab:
         self._core = core
         self._interrupt = interrupt
         self._listener = listener
+        self._watches = watches
         self._workspace = host.temporary_folder(workspace)
         # Beside the runs, so that a commit is a rename within one file system wherever the data are.
         self._staging = host.temporary_folder(results.folder / f"{workspace.name}-staging")
@@ -175,7 +180,7 @@ class Lab:
             run=number,
             system=self._system(cell, logs),
             workload=self._workload(cell),
-            observers=self._observers(scratch),
+            observers=self._observers(scratch) if self._watches(cell) else [],
             data_sets=self._data_sets,
             guard=self._guard,
             interrupt=self._interrupt,

@@ -40,6 +40,7 @@ from dyno.report import figures
 from dyno.report.figures import Figure, Palette
 from dyno.report.figures.style import capital, label
 from dyno.report.runs import notable
+from dyno.report.selfcheck import block_of
 from dyno.report.source import Source
 from dyno.report.text import foremost, to_csv
 
@@ -164,6 +165,7 @@ def _page(
         timelines=[_shown(figure) for figure in timelines],
         failures=findings.failures[:MOST_FAILURES],
         environment=results.environment,
+        selfcheck=block_of(results),
         study_yaml=results.study_yaml,
         versions=_versions(results.runs),
         measured=_measured(results.runs),

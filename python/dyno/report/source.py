@@ -8,6 +8,7 @@ from typing import Any, Protocol
 import polars as pl
 
 from dyno.model.run import RunRecord
+from dyno.model.selfcheck import Selfcheck
 from dyno.model.study import Study
 
 
@@ -27,6 +28,11 @@ class Source(Protocol):
     @property
     def environment(self) -> dict[str, Any]:
         """What somebody would need to trust or repeat it."""
+        ...
+
+    @property
+    def selfcheck(self) -> Selfcheck | None:
+        """What the instrument had found out about itself; None where nothing was kept."""
         ...
 
     @property

@@ -30,6 +30,7 @@ from dyno.model.findings import (
     format_share,
 )
 from dyno.model.units import format_percent
+from dyno.report.selfcheck import Block
 from dyno.report.text import foremost
 
 NARROW = 100  # columns; a narrower terminal gets the narrower table
@@ -37,6 +38,7 @@ WIDTH_OF_FILES = 1000
 MOST_FAILURES = 20
 MOST_CELLS = 10  # of a target; JSON and the page have them all
 MOST_CURVES = 12
+_VERDICTS = {"ok": "green", "warn": "red", "cannot tell": "yellow"}
 
 
 def show(findings: Findings, console: Console, chosen: Sequence[str] | None = None) -> None:
@@ -80,6 +82,18 @@ def show(findings: Findings, console: Console, chosen: Sequence[str] | None = No
             _heading("Before believing the figures"),
             *(Text(f"- {_plain(note)}") for note in findings.notes),
         ]
+    _print(console, Group(*parts))
+
+
+def show_selfcheck(found: Block, console: Console) -> None:
+    """Print what the instrument found out about itself."""
+    parts: list[RenderableType] = [_heading("Self-check of the instrument"), Text(_plain(found.heading))]
+    parts += [Text(_plain(caution), style="yellow") for caution in found.cautions]
+    if found.parts:
+        table = Table(box=None, pad_edge=False, show_header=False)
+        for name, judged in found.parts:
+            _row(table, Text(judged.verdict, style=_VERDICTS[judged.verdict]), name, judged.sentence)
+        parts.append(table)
     _print(console, Group(*parts))
 
 

@@ -48,6 +48,7 @@ from dyno.stats.ratios import (
     unpaired_shift,
 )
 from dyno.stats.shape import Crossing, Saturation, Speedup, crossings, saturation, speedup
+from dyno.stats.shares import share_interval
 from dyno.stats.spread import half_normal_quantiles, largest_sd, sd_interval
 from dyno.stats.steady import Phases, Segment, correlation_around_steps, phases
 from dyno.stats.usl import Usl, fit_usl, usl_throughput
@@ -123,6 +124,7 @@ __all__ = [
     "runs_for_ratio_precision",
     "saturation",
     "sd_interval",
+    "share_interval",
     "speedup",
     "t_quantiles",
     "trend",

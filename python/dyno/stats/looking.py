@@ -3,7 +3,7 @@
 Whoever stops as soon as an interval is narrow stops more often than not at a moment at which the noise looks smaller
 than it is. Three things make up for that here:
 
-- intervals are widened by a factor that `benchmarks/coverage.py` finds by simulation, through these very functions;
+- intervals are widened by a factor that simulation finds, through these very functions (`dyno selfcheck --statistics`);
 - the variance of a cell borrows from that of the others as far as they are alike (G. K. Smyth, Linear models and
   empirical Bayes methods for assessing differential expression in microarray experiments, Statistical Applications in
   Genetics and Molecular Biology 3(1), 2004), so that no cell's luck decides alone;

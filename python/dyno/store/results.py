@@ -20,6 +20,7 @@ from pydantic import ValidationError
 
 from dyno.model.base import UserError
 from dyno.model.run import RUN_FORMAT, Outcome, RunRecord
+from dyno.model.selfcheck import SELFCHECK_FORMAT, Selfcheck
 from dyno.model.study import PLAN_FORMAT, Study
 from dyno.store import staging
 from dyno.store.staging import Staged
@@ -29,6 +30,7 @@ PILOTS = "pilots"
 
 _INTERVALS = "intervals.parquet"
 _SAMPLES = "samples.parquet"
+_SELFCHECK = "selfcheck.json"
 
 
 class StoreError(UserError):
@@ -69,6 +71,19 @@ class Results:
     def environment(self) -> dict[str, Any]:
         """The machine, as it was when the study began."""
         return _read_json(self.folder / "environment.json")
+
+    @cached_property
+    def selfcheck(self) -> Selfcheck | None:
+        """What the instrument had found out about itself before; None where nothing was kept. Raises StoreError."""
+        path = self.folder / _SELFCHECK
+        if not path.exists():
+            return None
+        data = _read_json(path)
+        _refuse_format(path, data, SELFCHECK_FORMAT)
+        try:
+            return Selfcheck.model_validate(data)
+        except ValidationError as error:
+            raise StoreError(f"{path}: {_first(error)}") from error
 
     @cached_property
     def runs(self) -> Sequence[RunRecord]:
@@ -272,6 +287,7 @@ def new_results(
     environment: dict[str, Any],
     scratch: Path,
     published: Mapping[str, bytes] | None = None,
+    selfcheck: Selfcheck | None = None,
 ) -> Results:
     """Make a results folder under `root`/<study>/, named by the present time; a pilot's one folder deeper.
 
@@ -280,7 +296,8 @@ def new_results(
     `published` are the files of others that the study is set beside, by their names in the folder `published`.
 
     It is made in `scratch`, an empty folder on the same file system that goes when dyno ends, and then renamed: a
-    crash leaves nothing half-made behind.
+    crash leaves nothing half-made behind. `selfcheck` is the last one of this machine, so that a report says the same
+    elsewhere.
     """
     stamp = datetime.now(UTC).strftime("%Y-%m-%dT%H-%M-%SZ")
     parent = root / study.study / (PILOTS if study.pilot else "")
@@ -289,6 +306,8 @@ def new_results(
         (scratch / "runs").mkdir()
         (scratch / "study.yaml").write_bytes(study_yaml)
         (scratch / "environment.json").write_text(json.dumps(environment, indent=1, ensure_ascii=False) + "\n")
+        if selfcheck is not None:
+            (scratch / _SELFCHECK).write_text(selfcheck.model_dump_json(indent=1) + "\n")
         (scratch / "plan.json").write_text(study.model_dump_json(indent=1) + "\n")
         if published:
             (scratch / "published").mkdir()

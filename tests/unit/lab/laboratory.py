@@ -14,7 +14,7 @@ from dyno.lab import Ending, Interrupt, Lab, Listener, Rooms
 from dyno.model.base import RunError
 from dyno.model.endpoint import Endpoint
 from dyno.model.run import RunRecord
-from dyno.model.study import Study
+from dyno.model.study import Cell, Study
 from dyno.observers.base import SAMPLE_COLUMNS
 from dyno.observers.null import NullObserver
 from dyno.store import Results, new_results
@@ -87,6 +87,7 @@ class Laboratory:
     workload_class: type[SimulatedWorkload] = SimulatedWorkload
     core: str = "/nonexistent/dyno-core"
     sessions: int = 0
+    watches: Callable[[Cell], bool] = lambda _: True
 
     def run(self, study: Study, *, resume: Results | None = None) -> tuple[Ending, Results]:
         """Run or resume a study in a session of its own, and end the session."""
@@ -106,6 +107,7 @@ class Laboratory:
                     workspace=results.folder / f".dyno-{journal.token}",
                     interrupt=self.interrupt,
                     listener=Heard(self.told),
+                    watches=self.watches,
                 )
                 ending = lab.run()
             finally:

@@ -66,6 +66,15 @@ def test_a_run_has_its_steps_in_order_and_their_times(lab: Laboratory) -> None:
     assert record.ended_ns >= record.started_ns + sum(each.seconds for each in record.steps) * 1e9 * 0.99
 
 
+def test_observers_watch_only_the_cells_that_they_are_to_watch(lab: Laboratory) -> None:
+    lab.watches = lambda cell: cell.levels["mean"] == "1000"
+    records = lab.records(tried({"mean": (1000, 2000)}))
+    assert {record.outcome for record in records} == {Outcome.OK}
+    assert lab.calls.count("workload.drive") == 4
+    for part in ("one.start", "one.stop", "two.start", "two.stop"):
+        assert lab.calls.count(part) == 2
+
+
 def test_the_parts_are_operated_in_the_order_of_a_runs_life(lab: Laboratory) -> None:
     lab.run(tried())
     loading = [

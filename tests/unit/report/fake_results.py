@@ -17,6 +17,7 @@ import polars as pl
 
 from dyno.model.published import Published
 from dyno.model.run import Outcome, RunRecord, Slot, Step, StepTime
+from dyno.model.selfcheck import Selfcheck
 from dyno.model.study import Cell, Factor, HostSpec, KindSpec, Level, Limits, Replicates, Study
 from dyno.model.targets import Target
 from dyno.systems.simulated import SimulatedOptions, throughput
@@ -71,6 +72,7 @@ class FakeResults:
     ended: str | None = "the budget of 30 min is used up"
     folder: Path = Path("/nowhere/at/all")
     seconds: int = 40
+    selfcheck: Selfcheck | None = None
 
     def samples(self, run: int) -> pl.DataFrame:
         record = self.runs[run - 1]

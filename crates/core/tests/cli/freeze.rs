@@ -375,3 +375,58 @@ fn what_fails_in_an_open_loop_shows_the_outage_whatever_the_number_of_clients() 
         assert!((most_us / 1000.0 / failed_ms("max") - 1.0).abs() < 1e-3);
     }
 }
+
+/// No server is needed to see whether a driver tells of a stall: `dyno selfcheck` has this one.
+#[test]
+fn a_stall_planted_in_the_null_backend_is_in_the_open_loop_and_not_in_the_closed_one() {
+    const RUN_S: f64 = 4.0;
+    in_one_of_three(|| {
+        let folder = Folder::new();
+        let job = json!({
+            "format": 1, "phase": "run",
+            "backend": {"kind": "null", "stall": {"at_s": 1.5, "for_s": 1}},
+            "workload": {"kind": "ycsb", "records": 1000, "proportions": {"read": 1.0}},
+            "clients": 4, "duration_s": RUN_S, "warmup_s": 0.2, "seed": 1,
+        });
+        let result = drive(&folder, &with(job.clone(), open())).ok();
+        assert_eq!(
+            result["backend"]["effective"]["stall"],
+            json!({"at_s": 1.5, "for_s": 1.0})
+        );
+        assert_eq!(result["total"]["count"], json!(8000));
+        // Requests due within the stall wait from 1 s down to nothing: a quarter of all.
+        agree(&result, |quantile| {
+            (quantile - (1.0 - 1.0 / RUN_S)) * RUN_S * 1000.0
+        })?;
+        let blind = drive(&folder, &job).ok();
+        assert!(ms(&blind, "max") > 990.0);
+        if ms(&blind, "p999") < 10.0 {
+            Ok(())
+        } else {
+            Err(format!("p999: {} ms", ms(&blind, "p999")))
+        }
+    });
+}
+
+#[test]
+fn a_run_that_is_told_to_end_within_a_planted_stall_ends() {
+    let folder = Folder::new();
+    let job = json!({
+        "format": 1, "phase": "run",
+        "backend": {"kind": "null", "stall": {"at_s": 0, "for_s": 3600}},
+        "workload": {"kind": "ycsb", "records": 1000, "proportions": {"read": 1.0}},
+        "clients": 2, "duration_s": 3600, "seed": 1,
+    });
+    let path = folder.write("job.json", &job);
+    let begun = Instant::now();
+    let status = std::process::Command::new(crate::support::PROGRAM)
+        .args(["drive", "--stop-on-stdin-eof", "--job"])
+        .arg(&path)
+        .arg("--out")
+        .arg(folder.path("out"))
+        .stdin(std::process::Stdio::null())
+        .status()
+        .unwrap();
+    assert_eq!(status.code(), Some(3));
+    assert!(begun.elapsed() < Duration::from_secs(60));
+}

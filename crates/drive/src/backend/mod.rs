@@ -7,6 +7,7 @@ mod sqlite;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use std::time::Instant;
 
 use dyno_sql::Connection;
 use serde::Serialize;
@@ -15,7 +16,7 @@ use serde_json::{Map, Value};
 use crate::failure::Failure;
 use crate::job::Job;
 
-pub use null::Null;
+pub use null::{Null, Stall};
 pub use server::{Mysql, Postgresql};
 pub use sqlite::{Sqlite, version as sqlite_version};
 
@@ -58,6 +59,9 @@ pub trait Backend: Sync + Sized {
 
     /// The settings as read back.
     fn effective(&self) -> Map<String, Value>;
+
+    /// The measured part begins at `origin`; told before the first client is let in.
+    fn begin(&self, _origin: Instant) {}
 
     /// Ends what clients wait for: the run is to end, and some of them still wait for an answer.
     fn interrupt(&self) {}

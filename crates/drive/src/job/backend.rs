@@ -3,12 +3,12 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use dyno_job::{JobError, check_range, read, split_kind};
+use dyno_job::{JobError, check_above_0, check_range, read, split_kind};
 use dyno_sql::{Address, Limits, Server};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::Nothing;
+use super::LONGEST_S;
 
 /// The store that is driven.
 #[derive(Clone, Debug)]
@@ -16,11 +16,29 @@ pub enum BackendJob {
     /// A database file of `SQLite`, within this process.
     Sqlite(SqliteJob),
     /// Answers at once, stores nothing.
-    Null,
+    Null(NullJob),
     /// A server of the `MySQL` protocol: `MariaDB` or `MySQL`.
     Mysql(Server),
     /// A `PostgreSQL` server.
     Postgresql(Server),
+}
+
+/// Nothing, but for a planted fault.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct NullJob {
+    /// When it stands still.
+    pub stall: Option<StallJob>,
+}
+
+/// A stop of known length: what a driver says of it can be held against arithmetic.
+#[derive(Clone, Copy, Debug, PartialEq, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct StallJob {
+    /// Since the measured part began, in [0, 1e8].
+    pub at_s: f64,
+    /// In (0, 3600].
+    pub for_s: f64,
 }
 
 /// Where the database lies and how it is set.
@@ -124,6 +142,9 @@ impl Default for RawLimits {
 const CACHE_UNIT: u64 = 1024;
 const MOST_I32: u64 = i32::MAX as u64;
 
+/// The longest stop that is of any use.
+const LONGEST_STALL_S: f64 = 3600.0;
+
 /// The longest limit on a server's answers.
 const LONGEST_LIMIT_S: f64 = 3600.0;
 
@@ -131,10 +152,19 @@ pub(super) fn read_backend(part: Value, clients: u32) -> Result<BackendJob, JobE
     let (kind, rest) = split_kind(part, "backend", &["sqlite", "null", "mysql", "postgresql"])?;
     match kind {
         0 => read_sqlite(rest, clients).map(BackendJob::Sqlite),
-        1 => read::<Nothing>(rest, "backend").map(|_| BackendJob::Null),
+        1 => read_null(rest).map(BackendJob::Null),
         2 => read_server(rest).map(BackendJob::Mysql),
         _ => read_server(rest).map(BackendJob::Postgresql),
     }
+}
+
+fn read_null(part: Value) -> Result<NullJob, JobError> {
+    let job: NullJob = read(part, "backend")?;
+    if let Some(stall) = job.stall {
+        check_range("backend.stall.at_s", stall.at_s, 0.0, LONGEST_S)?;
+        check_above_0("backend.stall.for_s", stall.for_s, LONGEST_STALL_S)?;
+    }
+    Ok(job)
 }
 
 fn read_server(part: Value) -> Result<Server, JobError> {

@@ -10,7 +10,7 @@ use dyno_load::Driver;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-pub use backend::{BackendJob, JournalMode, LockingMode, SqliteConfig, Synchronous};
+pub use backend::{BackendJob, JournalMode, LockingMode, SqliteConfig, StallJob, Synchronous};
 pub use workload::{LedgerJob, TpccJob, WorkloadJob, YcsbJob};
 
 /// What a driver is asked to do, once.
@@ -292,7 +292,8 @@ fn check_drivers(raw: &RawJob) -> Result<(), JobError> {
 
 /// Refuses what no backend of that kind could do.
 fn check_pair(backend: &BackendJob, workload: &WorkloadJob, phase: Phase) -> Result<(), JobError> {
-    let stores = !matches!(backend, BackendJob::Null);
+    let stores = !matches!(backend, BackendJob::Null(_));
+    let stalls = matches!(backend, BackendJob::Null(null) if null.stall.is_some());
     match workload {
         WorkloadJob::Tpcc(_) | WorkloadJob::Ledger(_) if !stores => Err(JobError::new(
             "workload.kind",
@@ -301,6 +302,10 @@ fn check_pair(backend: &BackendJob, workload: &WorkloadJob, phase: Phase) -> Res
         WorkloadJob::Ycsb(ycsb) if ycsb.data_integrity && !stores => Err(JobError::new(
             "workload.data_integrity",
             "needs a store that keeps what is written, and backend null keeps nothing",
+        )),
+        WorkloadJob::Null if stalls => Err(JobError::new(
+            "workload.kind",
+            "null asks nothing of the backend, and would not meet backend.stall: take ycsb",
         )),
         WorkloadJob::Ycsb(_) | WorkloadJob::Null if phase == Phase::Check => Err(JobError::new(
             "phase",
@@ -421,6 +426,7 @@ mod tests {
             Just(json!([])),
             Just(json!({})),
             Just(json!({"kind": "null"})),
+            Just(json!({"kind": "null", "stall": {"at_s": 1, "for_s": 0.5}})),
             Just(json!({"kind": "ycsb"})),
         ]
     }
