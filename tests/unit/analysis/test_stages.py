@@ -248,7 +248,7 @@ class Folder:
 
     def __init__(self, study: Study, runs: list[RunRecord]) -> None:
         self.study, self.runs = study, runs
-        self.study_yaml, self.environment = "", {}
+        self.study_yaml, self.environment, self.selfcheck = "", {}, None
 
     def samples(self, run: int) -> pl.DataFrame:
         return pl.DataFrame()
