@@ -309,7 +309,22 @@ def _outlook(study: Study, prospect: Prospect, effect: float | None) -> Iterator
         number = counted(several, "comparison" if prospect.pairs else "effect")
         besides = " and what else the report compares" if prospect.pairs else ""
         yield f"found means: its p is below {prospect.alpha:.3g}, which provides for {number}{besides}"
+    if effect is not None:
+        yield from _to_find(prospect, effect)
     yield "a drift that outlasts a block is not foreseen: a pilot is too short to show it"
+
+
+def _to_find(prospect: Prospect, effect: float) -> Iterator[str]:
+    """How the number of runs for an effect is meant, and how to have so many."""
+    of_factors = prospect.factors.for_effect if prospect.factors else None
+    wanted = [runs for runs in (of_factors, *(pair.for_effect for pair in prospect.pairs)) if runs is not None]
+    yield (
+        f"runs until an effect of {format_share(effect)} is found are so many that {POWER:.0%} of such studies find it "
+        "although the pilot knows the spread only so well; in brackets, were the spread known to be at its ends"
+    )
+    most = [runs.expected for runs in wanted if runs.expected is not None]
+    if wanted and len(most) == len(wanted):
+        yield f"to have them, set min and max to {max(most)}: a study that is precise earlier ends earlier"
 
 
 def _expected_time(ends: Runs, seconds: float) -> str:

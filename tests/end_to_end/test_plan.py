@@ -127,6 +127,9 @@ def test_a_pilot_foretells_runs_time_and_effects_and_is_not_the_study(dyno: Dyno
     assert re.fullmatch(rf"2000 / 1000 at group=a +4 +{number} +{number} +[\d.]+% +{number} *", only(lines, "2000 /"))
     assert re.match(rf"blocks until every ratio is precise: {number}, of 3 runs each", only(lines, "blocks until"))
     assert only(lines, "expected time: ")
+    row = only(lines, "2000 / 1000 at group=a").split()
+    assert only(lines, "runs until an effect of 5% is found are so many that 90% of such studies find it")
+    assert only(lines, f"to have them, set min and max to {row[-3]}: ")
     (pilots,) = folders(tmp_path, "chosen")
     assert pilots.name == "pilots"
     (folder,) = pilots.iterdir()

@@ -1,7 +1,9 @@
 """What a pilot says of the study to come: how many runs it takes, how long, and which effects it will show.
 
 All of it rests on the spread between the pilot's runs, so each figure has an interval: from a spread that may well be
-smaller to one that may well be larger. Drift that outlasts a block is not foreseen; a pilot is too short to show it.
+smaller to one that may well be larger. Runs until an effect is found are so many that it is found with the chance
+promised although the spread is known no better: with those that the spread seen would ask for, it would be found less
+often (`stats.power`). Drift that outlasts a block is not foreseen; a pilot is too short to show it.
 """
 
 from __future__ import annotations
@@ -29,6 +31,11 @@ FEWEST_BLOCKS = 3
 """Of a pilot: of two runs of a cell, the spread is anybody's guess."""
 
 _MOST_BLOCKS = 10_000  # that a study may have
+
+_BORROWED = 0.5
+"""Of the degrees of freedom that a comparison has from others, so many count. Whether all are equally noisy is itself
+read off few blocks, and tails heavier than normal ones make it look surer than it is: by `dyno selfcheck --statistics`.
+"""
 
 Array = NDArray[np.float64]
 
@@ -78,7 +85,8 @@ class OfPair:
     detectable: float | None
     """The smallest effect that it shows with a chance of 90 % when the study ends as expected; a share."""
     for_effect: Runs | None
-    """Until an effect of the size asked for is shown with that chance."""
+    """Until an effect of the size asked for is shown with that chance, whatever the spread may be. The ends are what
+    it would take were the spread known to be at its own ends."""
 
 
 @dataclass(frozen=True)
@@ -143,13 +151,19 @@ def of_pilot(study: Study, runs: Sequence[RunRecord], effect: float | None = Non
     fraction = fraction_of(study)
     alpha = 1 - asked.confidence
     if compared:
-        alpha *= DECIDING_SHARE / len(compared)
+        alpha = alpha_of(asked.confidence, len(compared))
     elif fraction:
         alpha /= _effects(fraction)
 
-    def for_effect(sd: float) -> int | None:
-        assert effect is not None
-        return stats.runs_for_effect(sd * of_ratios, effect, alpha, POWER)
+    def for_effect(sd: Spread) -> Runs | None:
+        if effect is None:
+            return None
+        values, degrees = np.array([sd.value, sd.low, sd.high]), np.array([sd.degrees, math.inf, math.inf])
+        found = until_found(values, degrees, effect, alpha, of_ratios)
+        return Runs(*(int(each) if math.isfinite(each) else None for each in found))
+
+    def detectable(sd: Spread) -> float | None:
+        return ends_at and stats.detectable_effect(ends_at, sd.value * of_ratios, alpha, POWER, sd.degrees)
 
     return Prospect(
         cells,
@@ -159,8 +173,8 @@ def of_pilot(study: Study, runs: Sequence[RunRecord], effect: float | None = Non
                 int(np.isfinite(column).sum()),
                 sd,
                 sd.through(for_ratio) if sd else None,
-                stats.detectable_effect(ends_at, sd.value * of_ratios, alpha, POWER) if sd and ends_at else None,
-                sd.through(for_effect) if sd and effect is not None else None,
+                detectable(sd) if sd else None,
+                for_effect(sd) if sd else None,
             )
             for pair, column, sd in zip(compared, differences.T, sds, strict=True)
         ),
@@ -171,6 +185,34 @@ def of_pilot(study: Study, runs: Sequence[RunRecord], effect: float | None = Non
         seconds,
         _of_factors(covs, fraction, ends_at, alpha, of_means, effect) if fraction and not compared else None,
     )
+
+
+def alpha_of(confidence: float, comparisons: int) -> float:
+    """What the p of one of so many comparisons has to be below to be shown, whatever else the report compares."""
+    return (1 - confidence) * DECIDING_SHARE / comparisons
+
+
+def until_found(sd: Array, degrees: Array, effect: float, alpha: float, widening: float) -> Array:
+    """Pairs until an effect is shown with the chance `POWER`, of each spread, seen with such degrees of freedom.
+
+    Infinite where that takes more than anybody would make.
+    """
+    return stats.runs_for_effects(sd * widening, degrees, effect, alpha, POWER)
+
+
+def variances_of_ratios(differences: Array, cells: int, groups: int) -> tuple[Array, Array]:
+    """The variance of each ratio from block to block with its degrees of freedom, pooled as far as they are alike.
+
+    `differences` of logs are (..., blocks, comparisons), of so many cells in so many combinations of other factors.
+    """
+    count, _, variance = _moments(differences)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        own = count - 1
+        moderated, degrees = stats.moderate(variance, own)
+        # Of three levels there are three ratios, and the third follows from the other two.
+        independent = (cells - groups) * np.maximum(own.max(axis=-1, keepdims=True), 1)
+        borrowed = np.minimum(degrees, independent) - own
+    return moderated, own + _BORROWED * np.maximum(borrowed, 0)
 
 
 def _values(study: Study, runs: Sequence[RunRecord]) -> Array:
@@ -203,23 +245,18 @@ def _sds(differences: Array, compared: Sequence[Pair], confidence: float) -> lis
     """Of the ratio of each comparison, from block to block; pooled as far as they are alike."""
     if not compared:
         return []
-    count, _, variance = _moments(differences)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        moderated, degrees = stats.moderate(variance, count - 1)
-    # Of three levels there are three ratios, and the third follows from the other two.
     cells = {cell.index for pair in compared for cell in (pair.a, pair.b)}
     groups = {tuple(pair.within.items()) for pair in compared}
-    independent = (len(cells) - len(groups)) * max(float(count.max()) - 1, 1)
-    return _spreads(moderated, np.minimum(degrees, independent), confidence)
+    return _spreads(*variances_of_ratios(differences, len(cells), len(groups)), confidence)
 
 
 def _moments(values: Array) -> tuple[Array, Array, Array]:
-    """Number, mean and sample variance of each column, over what is there."""
+    """Number, mean and sample variance over the blocks, of what is there."""
     there = np.isfinite(values)
-    count = there.sum(axis=0).astype(np.float64)
+    count = there.sum(axis=-2).astype(np.float64)
     with np.errstate(divide="ignore", invalid="ignore"):
-        mean = np.where(there, values, 0.0).sum(axis=0) / count
-        variance = np.where(there, (values - mean) ** 2, 0.0).sum(axis=0) / (count - 1)
+        mean = np.where(there, values, 0.0).sum(axis=-2) / count
+        variance = np.where(there, (values - mean[..., None, :]) ** 2, 0.0).sum(axis=-2) / (count - 1)
     return count, mean, np.where(count > 1, variance, np.nan)
 
 
@@ -312,10 +349,10 @@ def _of_factors(
         pairs = runs - _effects(fraction) - blocks + 1
         return pairs, 2 * cov * widening * math.sqrt(pairs / runs)
 
-    def for_effect(cov: float) -> int | None:
+    def for_effect(cov: float, degrees: float) -> int | None:
         assert effect is not None
         found = range(2, _MOST_BLOCKS + 1)
-        place = bisect_left(found, POWER, key=lambda n: stats.paired_power(*as_pairs(n, cov), effect, alpha))
+        place = bisect_left(found, POWER, key=lambda n: stats.paired_power(*as_pairs(n, cov), effect, alpha, degrees))
         return found[place] if place < len(found) else None
 
     def typical(ends: Sequence[float]) -> float:
@@ -327,7 +364,10 @@ def _of_factors(
         typical([each.high for each in known]),
         min(each.degrees for each in known),
     )
-    return OfFactors(
-        stats.detectable_effect(*as_pairs(blocks, cov.value), alpha, POWER) if blocks and blocks > 1 else None,
-        None if effect is None else cov.through(for_effect),
-    )
+    runs = None
+    if effect is not None:
+        ends = ((cov.value, cov.degrees), (cov.low, math.inf), (cov.high, math.inf))
+        runs = Runs(*(for_effect(*end) for end in ends))
+    if blocks is None or blocks < 2:
+        return OfFactors(None, runs)
+    return OfFactors(stats.detectable_effect(*as_pairs(blocks, cov.value), alpha, POWER, cov.degrees), runs)

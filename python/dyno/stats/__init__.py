@@ -30,6 +30,7 @@ from dyno.stats.power import (
     detectable_effect,
     paired_power,
     runs_for_effect,
+    runs_for_effects,
     runs_for_mean_precision,
     runs_for_ratio_precision,
 )
@@ -120,6 +121,7 @@ __all__ = [
     "relative_half_width",
     "relative_widths",
     "runs_for_effect",
+    "runs_for_effects",
     "runs_for_mean_precision",
     "runs_for_ratio_precision",
     "saturation",

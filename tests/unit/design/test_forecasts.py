@@ -99,7 +99,20 @@ def test_the_least_effect_is_found_when_the_study_ends_as_foretold() -> None:
     assert prospect.ends is not None
     assert prospect.ends.expected is not None
     wide = pair.sd.value * stats.widening_of_ratios(1, 5, 60)
-    assert stats.paired_power(prospect.ends.expected, wide, pair.detectable, 0.05 / 2) == pytest.approx(POWER)
+    power = stats.paired_power(prospect.ends.expected, wide, pair.detectable, 0.05 / 2, pair.sd.degrees)
+    assert power == pytest.approx(POWER)
+
+
+def test_the_worse_a_pilot_knows_the_spread_the_more_runs_find_the_effect() -> None:
+    study = make_study({"a": (1, 2)}, compare="a", max=60, min=5, precision="5%", precision_of="ratio")
+    few, many = (of_pilot(study, pilot_of(study, blocks, 0.05), 0.05).pairs[0] for blocks in (4, 60))
+    assert few.sd is not None
+    assert many.sd is not None
+    assert few.for_effect is not None
+    assert many.for_effect is not None
+    scale = (many.sd.value / few.sd.value) ** 2
+    assert few.for_effect.expected * scale > 1.5 * many.for_effect.expected  # type: ignore[operator]
+    assert few.for_effect.low < few.for_effect.expected < few.for_effect.high  # type: ignore[operator]
 
 
 def screening(generators: tuple[str, ...] = ()) -> Study:
