@@ -18,7 +18,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--studies", type=int, default=coverage.STUDIES, help=f"of each row ({coverage.STUDIES})")
     parser.add_argument("--cells", type=int, nargs="*", default=list(coverage.LEVELS))
-    parser.add_argument("--rows", nargs="*", default=[row.name for row in coverage.ROWS])
+    parser.add_argument("--rows", nargs="*", choices=coverage.NAMES, default=coverage.NAMES)
     parser.add_argument("--seed", type=int, default=1)
     options = parser.parse_args()
     say = partial(print, flush=True)

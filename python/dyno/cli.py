@@ -540,8 +540,7 @@ def selfcheck(quick: bool, scale: Scale | None, work: Path, statistics: bool, st
             raise UserError("--statistics goes with --studies alone")
         from dyno.selfcheck import coverage  # of use here alone
 
-        rows = [row.name for row in coverage.ROWS]
-        missed = coverage.table(studies or coverage.STUDIES, list(coverage.LEVELS), rows, _SEED, click.echo)
+        missed = coverage.table(studies or coverage.STUDIES, list(coverage.LEVELS), coverage.NAMES, _SEED, click.echo)
         return NOT_OK if missed else DONE
     if quick and scale not in (None, "quick"):
         raise UserError(f"--quick and --scale {scale}: choose one")
