@@ -3,7 +3,7 @@
     python benchmarks/report_scale.py [--runs 10000] [--keep DIR]
 
 Makes the folder with the simulated system through the whole lab (that takes minutes), then reports it as a user would.
-The budget for 10,000 runs is 10 s and 1 GB.
+The budget for 10,000 runs is 10 s and 1 GB, and 5 MB for the page.
 """
 
 from __future__ import annotations

@@ -482,6 +482,10 @@ def test_what_was_never_sent_leaves_no_quantile_known_above_the_share_that_was(
         told = {name.rpartition("_")[2] for name in measured.responses if name.startswith(f"{prefix}latency_")}
         assert told == known
         assert f"{prefix}service_max" in measured.responses
+        assert {name for name in measured.withheld if name.startswith(f"{prefix}latency_")} == {
+            f"{prefix}latency_{name}" for name in QUANTILES.keys() - {"min"} - known
+        }
+    assert all(f"{unsent} of 20000 requests" in why for why in measured.withheld.values())
     notes = [note for note in measured.notes if "never sent" in note]
     assert len(notes) == bool(unsent)
     assert all(f"latency_{name}" in note for note in notes for name in {"mean", "max", "p999"} - known)

@@ -236,6 +236,8 @@ class Execution:
                 raise InvalidRun(f"the driver reported {value} as {name}")
         wanted = self.study.replicates.of
         if wanted not in measured.responses and wanted not in self._observed:
+            if why := measured.withheld.get(wanted):
+                raise InvalidRun(f"{wanted} (replicates.of) of this run is not known: {why}")
             there = ", ".join(sorted({**measured.responses, **self._observed}))
             raise InvalidRun(f"the driver gave no {wanted!r} (replicates.of); it gave {there}")
 

@@ -51,12 +51,12 @@ MOST_FAILURES = 200  # in the page; run.json has them all
 
 @dataclass(frozen=True)
 class Shown:
-    """A figure as the page holds it: the drawing, and links that carry the files themselves."""
+    """A figure as the page holds it: the drawing, and links to its files."""
 
     name: str
     title: str
     svg: Markup
-    links: tuple[tuple[str, str, str], ...]  # what the link says, the file's name, its content as a data: address
+    links: tuple[tuple[str, str, str], ...]  # what the link says, the file's name, its address or its content as one
 
 
 @dataclass(frozen=True)
@@ -281,19 +281,15 @@ def _part(name: str, cells: Sequence[CellSummary], comparisons: Sequence[Compari
 
 
 def _shown(figure: Figure) -> Shown:
-    links = [("SVG", f"{figure.name}.svg", _data("image/svg+xml", figure.svg.encode()))]
-    # Beside the page and not in it: its pixels depend on the fonts of the machine, and the page must not.
-    links.append(("PNG", f"{figure.name}.png", f"figures/{figure.name}.png"))
-    links.append(("CSV", f"{figure.name}.csv", _table(figure.csv)))
-    return Shown(figure.name, figure.title, Markup(figure.svg), tuple(links))
-
-
-def _data(kind: str, content: bytes) -> str:
-    return f"data:{kind};base64,{base64.b64encode(content).decode()}"
+    # Beside the page and not in it: the drawing is there already, from where the page's script takes it, and the pixels
+    # depend on the fonts of the machine, which the page must not.
+    files = [(end.upper(), f"{figure.name}.{end}", f"figures/{figure.name}.{end}") for end in ("svg", "png")]
+    table = "CSV", f"{figure.name}.csv", _table(figure.csv)
+    return Shown(figure.name, figure.title, Markup(figure.svg), (*files, table))
 
 
 def _table(csv: str) -> str:
-    """A table's address: almost all of its letters stand for themselves, so this is shorter than base64."""
+    """A table as an address: almost all of its letters stand for themselves, so this is shorter than base64."""
     return f"data:text/csv;charset=utf-8,{quote(csv, safe=',._-:=/ ')}"
 
 

@@ -70,10 +70,14 @@ class Runner(Protocol):
 
 @dataclass(frozen=True)
 class Measured:
-    """What a driver measured. `complete` is False where it was cut short before it had done what was asked."""
+    """What a driver measured. `complete` is False where it was cut short before it had done what was asked.
+
+    `withheld` are responses that it would give but for a reason, each with that in words.
+    """
 
     complete: bool
     responses: dict[str, float]
+    withheld: dict[str, str] = field(default_factory=dict)
     errors: dict[str, dict[str, int]] = field(default_factory=dict)
     measured_from_ns: int | None = None
     measured_to_ns: int | None = None

@@ -210,6 +210,7 @@ def _measured(result: dict[str, Any], jobs: Sequence[dict[str, Any]], out: Path)
     return Measured(
         complete=result["outcome"] == "ok",
         responses={name: value for name, value in responses.items() if name not in unknown},
+        withheld=dict.fromkeys(unknown, _why_unknown(opened)) if opened else {},
         errors={name: kinds for name, kinds in _errors(result).items() if kinds},
         measured_from_ns=result["measured_from_ns"],
         measured_to_ns=result["ended_ns"],
@@ -257,6 +258,13 @@ def _is_known(response: str, opened: dict[str, Any] | None) -> bool:
     """
     name, _, quantile = response.rpartition(".")[2].partition("_")
     return opened is None or name != "latency" or _SHARES.get(quantile, 1.0) <= opened["share_sent"]
+
+
+def _why_unknown(opened: dict[str, Any]) -> str:
+    return (
+        f"{opened['unsent']} of {opened['due']} requests that were due were never sent, and how long they would have "
+        "waited nobody knows"
+    )
 
 
 def _notes(unknown: Sequence[str]) -> Iterator[str]:

@@ -265,6 +265,15 @@ def test_a_missing_response_makes_the_run_invalid_and_says_what_there_is(lab: La
     assert record.cause == "the driver gave no 'throughput' (replicates.of); it gave elapsed"
 
 
+def test_a_response_that_was_withheld_makes_the_run_invalid_and_the_cause_says_why(lab: Laboratory) -> None:
+    # An open loop left 12 requests unsent: the cause was that the driver gave no 'throughput', as if it never did.
+    why = "12 of 4000 requests that were due were never sent"
+    lab.faults["workload.drive"] = giving(measured(responses={"elapsed": 1.0}, withheld={"throughput": why}))
+    record = lab.records(tried())[0]
+    assert record.outcome is Outcome.INVALID
+    assert record.cause == f"throughput (replicates.of) of this run is not known: {why}"
+
+
 def test_a_driver_that_was_cut_short_makes_a_failed_run(lab: Laboratory) -> None:
     lab.faults["workload.drive"] = giving(measured(complete=False))
     record = lab.records(tried())[0]

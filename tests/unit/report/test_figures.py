@@ -99,6 +99,19 @@ def test_a_study_without_runs_has_no_figure() -> None:
     assert figures.forest(results.study, findings, palette) is None
 
 
+def test_marks_stand_where_they_did_to_a_tenth_of_a_pixel_and_a_scale_keeps_its_digits() -> None:
+    svg = '<path transform="translate(217.41454,307.33) scale(0.12345)" d="M0.123,4.56L7,8" opacity="0.755"/>'
+    short = '<path transform="translate(217.4,307.3) scale(0.12345)" d="M0.1,4.6L7,8" opacity="0.755"/>'
+    assert style._shorter(svg) == short
+
+
+def test_no_figure_has_more_digits_than_a_pixel_shows(eight) -> None:
+    results, findings = eight
+    drawn = figures.bars(results.study, findings, figures.Palette(results.study)).svg
+    assert drawn.count("translate(") > 40
+    assert not re.findall(r"translate\([^)]*\.\d{2}", drawn)
+
+
 def test_runs_are_thinned_where_they_would_be_a_smear_and_it_is_said() -> None:
     study = fake_results.make_study({}, None)
     results = fake_results.FakeResults(study, fake_results.make_runs(study, 130, trouble=False))

@@ -47,6 +47,22 @@ def test_the_part_after_an_exponential_warm_up_has_the_final_rate() -> None:
         assert values[found.first :].mean() == pytest.approx(100.0, abs=2.5)
 
 
+@pytest.mark.parametrize("length", [20, 30, 60])
+@pytest.mark.parametrize("fraction", [6, 12])
+@pytest.mark.parametrize(("sd", "rho"), [(2.0, 0.0), (5.0, 0.0), (2.0, 0.5)])
+def test_a_smooth_warm_up_of_a_short_run_is_not_taken_for_noise_with_memory(length, fraction, sd, rho) -> None:
+    # 60 intervals showed 18 to 98 % of these, 30 showed 0 to 78 %: a rise makes neighbours alike, as memory does.
+    random = np.random.default_rng(8)
+    course = 100.0 * (1 - 0.6 * np.exp(-np.arange(length) * fraction / length))
+    runs = [course + autoregression(random, length, rho, sd) for _ in range(20)]
+    found = [stats.phases(values, 1.0) for values in runs]
+    assert sum(each.kind == "warm-up then steady" for each in found) >= 19
+    kept = [
+        course[each.first :].mean() for each in found if each.kind == "warm-up then steady" and each.first is not None
+    ]
+    assert min(kept) > 95.0, "what is left is within the tolerance of the final rate"
+
+
 @pytest.mark.parametrize("rho", [0.0, 0.6])
 def test_a_rate_that_falls_all_the_time_is_slowing_down(rho) -> None:
     assert kinds(100.0 - 50.0 * T / N, rho)["slowing down"] >= 38

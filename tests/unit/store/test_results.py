@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import signal
@@ -115,6 +116,22 @@ def test_a_committed_run_is_read_back_as_it_was(results: Results, staging: Path,
     assert again.runs == (run.record,)
     assert_frame_equal(again.intervals(1), INTERVALS)
     assert_frame_equal(again.samples(1), SAMPLES)
+
+
+def test_the_garbage_collector_leaves_what_was_read_alone_and_goes_on_with_the_rest(
+    results: Results, staging: Path, tmp_path: Path
+) -> None:
+    # Of 10,000 runs it took longer to look through their records again and again than to read them.
+    for number in range(1, 4):
+        results.commit(staged(tmp_path, number), staging)
+    read = Results(results.folder).runs
+    looked_at = {id(each) for each in gc.get_objects()}
+    assert not looked_at & {id(record) for record in read}
+    assert gc.isenabled()
+    (results.folder / "runs" / "0002" / "run.json").write_text("{")
+    with pytest.raises(StoreError):
+        _ = Results(results.folder).runs
+    assert gc.isenabled()
 
 
 def test_logs_are_kept_save_empty_ones(results: Results, staging: Path, tmp_path: Path) -> None:

@@ -176,13 +176,13 @@ def draw(
     return Figure(name, title, svg, _smaller(vl_convert.svg_to_png(svg, scale=png_scale)), _csv(rows, columns))
 
 
-_PATH = re.compile(r' d="[^"]+"')
+_PLACES = re.compile(r' d="[^"]+"|\btranslate\([^)]+\)')
 _LONG_NUMBER = re.compile(r"-?\d+\.\d{2,}")
 
 
 def _shorter(svg: str) -> str:
-    """Round the coordinates of paths to a tenth of a pixel: long curves are most of a page."""
-    return _PATH.sub(lambda path: _LONG_NUMBER.sub(lambda number: f"{float(number[0]):.1f}", path[0]), svg)
+    """Round the coordinates of paths and where marks stand to a tenth of a pixel: curves and rings fill a page."""
+    return _PLACES.sub(lambda place: _LONG_NUMBER.sub(lambda number: f"{float(number[0]):.1f}", place[0]), svg)
 
 
 def _smaller(png: bytes) -> bytes:
