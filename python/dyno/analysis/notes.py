@@ -7,6 +7,9 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
+from dyno import stats
 from dyno.analysis import drift
 from dyno.analysis.sentences import levels, listed
 from dyno.analysis.table import UNSTEADY, Table
@@ -54,6 +57,7 @@ def notes(
     yield from _within(study, table, cells)
     measured = sum(bool(cell.n) for cell in cells)
     yield from drift.notes(study, drifted, measured, any(cell.ci for cell in cells))
+    yield from _unlike_noise(cells)
     yield from _promises(study, table)
     yield from _errors(table)
     yield from _failed_in_tails(study, table)
@@ -64,6 +68,26 @@ def notes(
     if study.order == "fixed" and len(study.cells) > 1:
         yield "The runs went in a fixed order: a drift of the machine can pose as a difference between cells."
     yield _caches(study)
+
+
+def _unlike_noise(cells: Sequence[CellSummary]) -> Iterator[str]:
+    """Cells whose spread is beyond that of the others, whose own few runs have to say how noisy they are."""
+    several = [cell for cell in cells if cell.n > 1 and cell.cov is not None]
+    covs = np.array([cell.cov for cell in several], dtype=np.float64)
+    noisy = stats.stands_out(covs**2, np.array([cell.n - 1.0 for cell in several]))
+    if not noisy.any():
+        return
+    named = [
+        f"{_name(cell)} by {format_share(cell.cov or 0.0)}"
+        for cell, is_noisy in zip(several, noisy, strict=True)
+        if is_noisy
+    ]
+    others = format_share(float(np.median(covs[~noisy])))
+    yield (
+        f"Some cells vary far more from run to run than the others (about {others}): {listed(named)}. How noisy they "
+        "are, their own few runs have to say: with one such cell, intervals of 95% of its mean held the truth in 90 to "
+        "95% of simulated studies. Those of the other cells and of ratios do not suffer."
+    )
 
 
 def _name(cell: CellSummary) -> str:

@@ -7,8 +7,11 @@ difference is a false alarm. For each kind of noise and number of cells:
 ratio     how often the interval of a ratio holds 1, where the study stops on ratios
 alarms    how often any comparison of a study is called a difference, Holm's correction included
 mean      how often the interval of a cell's mean holds the truth, where the study stops on means
-runs      runs that this takes, divided by those of the naive rule: each cell from 3 to 60 runs by itself, until
-          Student's interval is within 5 %; beside it how often the naive interval holds the truth
+runs      runs that either takes, divided by those of the naive rule: each cell from 3 to 60 runs by itself, until
+          Student's interval is within 5 %; beside it how often the naive interval holds the truth. The bar is on those
+          for means, since the naive rule knows no ratios
+
+Where one cell is noisier than the others (`1%, one 5%`), what is said of ratios and means is of the worst of them.
 
 The second is of A/A studies in two stages, two solutions with three tunings each: the ratio and the alarms of what was
 picked and then compared on runs of its own. Beside them:
@@ -52,6 +55,8 @@ STUDIES = 20_000
 """Of each row, unless asked otherwise."""
 BATCH = 1000
 COVERAGE, ALARMS, RUNS, FOUND = 0.945, 0.055, 1.4, 0.9
+OF_NOISIEST = 0.9
+"""What is claimed of the mean of a cell that is far noisier than the others."""
 FIRST = {"ratio": 5, "mean": 4}
 """The first look of a study, as usual."""
 
@@ -67,6 +72,8 @@ class Row:
     """Whether a claim is made on means."""
     step: float = 0.0
     """Relative change of the true mean half-way through the longest study."""
+    noisier: float = 1.0
+    """How many times the noise of the others the first cell has."""
 
 
 def normal(cov: float) -> Draw:
@@ -115,6 +122,8 @@ ROWS = (
     Row("AR 0.7, 10%", autoregressive(0.7, 0.10), independent=False),
     Row("step 5%, 5%", normal(0.05), independent=False, step=0.05),
     Row("step 5%, 10%", normal(0.10), independent=False, step=0.05),
+    Row("1%, one 5%", normal(0.01), independent=False, noisier=5),
+    Row("5%, one 10%", normal(0.05), independent=False, noisier=2),
     Row("outliers, 5%", outliers(0.05, 0.02), independent=False, means=False),
 )
 
@@ -195,6 +204,8 @@ def draw(row: Row, cells: int, studies: int, rng: np.random.Generator, blocks: i
         factors[:, blocks // 2 * cells :] *= 1 + row.step
         truth[blocks // 2 :] += row.step
     values, times = _in_blocks(factors, cells, rng)
+    if row.noisier != 1:
+        values[..., 0] = np.maximum(1 + row.noisier * (values[..., 0] - 1), 1e-6)
     return Studies(values, times, np.cumsum(truth) / np.arange(1, blocks + 1))
 
 
@@ -221,8 +232,8 @@ def stops(rule: Rule, studies: Studies) -> NDArray[np.int64]:
     return blocks
 
 
-def of_ratios(cells: int, studies: Studies) -> tuple[float, float, float]:
-    """Share of intervals that hold, share of studies with a false alarm, and runs of a study."""
+def of_ratios(cells: int, studies: Studies) -> tuple[Array, float, float]:
+    """Share of intervals that hold, a comparison each; share of studies with a false alarm, and runs of a study."""
     compared = pairs_of(cells)
     looks = Looks("ratio", FIRST["ratio"], MOST, len(compared))
     rule = Rule(looks, compared, CONFIDENCE, randomised=True)
@@ -235,11 +246,11 @@ def of_ratios(cells: int, studies: Studies) -> tuple[float, float, float]:
         held.append(np.abs(found.log_ratio) <= found.half)
         # Holm rejects something exactly where the least p is at most alpha divided by their number.
         alarms.append(found.p.min(axis=-1) <= (1 - CONFIDENCE) / len(compared))
-    return float(np.concatenate(held).mean()), float(np.concatenate(alarms).mean()), float(blocks.mean()) * cells
+    return np.concatenate(held).mean(axis=0), float(np.concatenate(alarms).mean()), float(blocks.mean()) * cells
 
 
-def of_means(cells: int, studies: Studies) -> tuple[float, float]:
-    """Share of intervals that hold, and runs of a study."""
+def of_means(cells: int, studies: Studies) -> tuple[Array, float]:
+    """Share of intervals that hold, a cell each, and runs of a study."""
     looks = Looks("mean", FIRST["mean"], MOST, 0)
     rule = Rule(looks, np.empty((0, 2), dtype=np.int64), CONFIDENCE, randomised=True)
     blocks = stops(rule, studies)
@@ -254,7 +265,7 @@ def of_means(cells: int, studies: Studies) -> tuple[float, float]:
             widening=stats.widening_of_means(looks.first, looks.last),
         )
         held.append(np.abs(found.mean - studies.truth[block - 1]) <= found.half)
-    return float(np.concatenate(held).mean()), float(blocks.mean()) * cells
+    return np.concatenate(held).mean(axis=0), float(blocks.mean()) * cells
 
 
 def of_naive(studies: Studies) -> tuple[float, float]:
@@ -283,7 +294,7 @@ def of_stages(row: Row, studies: int, rng: np.random.Generator) -> tuple[float, 
     begins = np.array([blocks * cells for blocks, _ in found])
     second = np.take_along_axis(runs, begins[:, None] + np.arange(MOST * 2), axis=1)
     held, alarms, _ = of_ratios(2, Studies(*_in_blocks(second, 2, rng), np.ones(MOST)))
-    return held, alarms, float(np.mean([shown for _, shown in found]))
+    return float(held.mean()), alarms, float(np.mean([shown for _, shown in found]))
 
 
 def _pick(values: Array) -> tuple[int, bool]:
@@ -342,7 +353,8 @@ def table(studies: int, cells: Sequence[int], rows: Sequence[str], seed: int, sa
     missed = 0
     say(f"{studies:,} studies a row, seed {seed}: 95 % claimed, 5 % precision, at most {MOST} blocks")
     if any(row.name in rows for row in ROWS):
-        say(f"{'cells':>5}  {'noise':14} {'ratio':>7} {'alarms':>7} {'mean':>7} {'runs':>7}   naive: {'mean':>6}")
+        columns = f"{'ratio':>7} {'alarms':>7} {'runs':>7} {'mean':>7} {'runs':>7}   naive: {'mean':>6}"
+        say(f"{'cells':>5}  {'noise':14} {columns}")
         missed += sum(_say_row(row, many, studies, seed, say) for many in cells for row in ROWS if row.name in rows)
     if 2 in cells and any(row.name in rows for row in STAGED):
         say(f"in two stages, {TUNINGS} tunings each:")
@@ -361,27 +373,36 @@ def table(studies: int, cells: Sequence[int], rows: Sequence[str], seed: int, sa
 
 def _say_row(row: Row, cells: int, studies: int, seed: int, say: Callable[[str], None]) -> int:
     rng = np.random.default_rng([seed, cells, *row.name.encode()])
+    sizes = [min(BATCH, studies - first) for first in range(0, studies, BATCH)]
     parts = []
-    for first in range(0, studies, BATCH):
-        drawn = draw(row, cells, min(BATCH, studies - first), rng)
-        parts.append((len(drawn.values), *of_ratios(cells, drawn), *of_means(cells, drawn), *of_naive(drawn)))
-    weights = np.array([part[0] for part in parts], dtype=np.float64)
-    ratio, alarms, _, mean, runs, naive_mean, naive_runs = (
-        float(np.average([part[i] for part in parts], weights=weights)) for i in range(1, 8)
+    for size in sizes:
+        drawn = draw(row, cells, size, rng)
+        parts.append((*of_ratios(cells, drawn), *of_means(cells, drawn), *of_naive(drawn)))
+    ratios, alarms, ratio_runs, means, runs, naive_mean, naive_runs = (
+        np.average(np.array(each), axis=0, weights=np.array(sizes)) for each in zip(*parts, strict=True)
     )
+    ratio, mean = (float(each.min() if row.noisier != 1 else each.mean()) for each in (ratios, means))
+    alarmed, for_ratios, for_means = float(alarms), float(ratio_runs / naive_runs), float(runs / naive_runs)
     slack = _slack(COVERAGE, studies)
     checks = [
         (f"{ratio:7.2%}", ratio >= COVERAGE - slack),
-        (f"{alarms:7.2%}", alarms <= ALARMS + slack),
-        (
-            f"{mean:7.2%}",
-            not row.means or mean >= COVERAGE - slack or (not row.independent and not row.step and cells < 8),
-        ),
-        (f"{runs / naive_runs:6.2f}x", not row.independent or runs / naive_runs <= RUNS),
+        (f"{alarmed:7.2%}", alarmed <= ALARMS + slack),
+        (f"{for_ratios:6.2f}x", True),
+        (f"{mean:7.2%}", _mean_holds(row, cells, mean, slack)),
+        (f"{for_means:6.2f}x", not row.independent or for_means <= RUNS),
     ]
     told = _told(checks)
     say(f"{cells:5}  {row.name:14} {told}  {naive_mean:12.2%}")
     return sum(not held for _, held in checks)
+
+
+def _mean_holds(row: Row, cells: int, mean: float, slack: float) -> bool:
+    if not row.means:
+        return True
+    if row.noisier != 1:
+        return mean >= OF_NOISIEST - slack
+    # With fewer cells, reports say that the machine may drift and how often intervals held the truth on one that does.
+    return mean >= COVERAGE - slack or (not row.independent and not row.step and cells < 8)
 
 
 def _say_staged(row: Staged, studies: int, seed: int, say: Callable[[str], None]) -> int:

@@ -6,7 +6,9 @@ than it is. Three things make up for that here:
 - intervals are widened by a factor that simulation finds, through these very functions (`dyno selfcheck --statistics`);
 - the variance of a cell borrows from that of the others as far as they are alike (G. K. Smyth, Linear models and
   empirical Bayes methods for assessing differential expression in microarray experiments, Statistical Applications in
-  Genetics and Molecular Biology 3(1), 2004), so that no cell's luck decides alone;
+  Genetics and Molecular Biology 3(1), 2004), so that no cell's luck decides alone; one that is noisier than chance
+  explains neither borrows nor lends (after B. Phipson et al., Robust hyperparameter estimation protects against
+  hypervariable genes, Annals of Applied Statistics 10(2), 2016), and none gets far below its own noise;
 - where runs next to each other in time resemble each other, the interval of a mean is widened by what that costs a mean
   of correlated values.
 
@@ -24,8 +26,10 @@ from numpy.typing import NDArray
 Array = NDArray[np.float64]
 
 _OF_MEANS = 1.07
-_OF_SEVERAL_RATIOS = 1.05
+_OF_SEVERAL_RATIOS = {3: 1.25, 4: 1.16, 5: 1.11, 6: 1.09, 8: 1.07, 12: 1.05}
 _OF_ONE_RATIO = {3: 1.40, 4: 1.28, 5: 1.20, 6: 1.17, 8: 1.13, 12: 1.10}
+_OWN_SHARE = 0.7  # of its own Student's interval, which a cell's is never below, however quiet the others are
+_STANDS_OUT = 0.1  # chance that, of cells of equal noise, any is taken for one that is noisier
 _NEAR_BLOCKS = 3  # blocks that are further apart than this are taken as uncorrelated
 _MOST_CORRELATION = 0.95
 
@@ -38,15 +42,14 @@ def widening_of_means(first_look: int, last_look: int) -> float:
 def widening_of_ratios(comparisons: int, first_look: int, last_look: int) -> float:
     """How much wider the interval of a ratio is than it would be without looking.
 
-    Where several comparisons have to be precise at once, the last of them decides, and the others have had no luck to
-    stop by. One alone has, the more the earlier it is looked at. With a single look there is no luck at all.
+    A comparison alone stops by its own luck, the more the earlier it is looked at. Of several that have to be precise
+    at once the last decides, and the others have had no luck; but one that is much noisier than the others is always
+    the last, and is provided for. With a single look there is no luck at all.
     """
     if first_look >= last_look:
         return 1.0
-    if comparisons > 1:
-        return _OF_SEVERAL_RATIOS
-    looks = [look for look in _OF_ONE_RATIO if look <= first_look]
-    return _OF_ONE_RATIO[max(looks, default=min(_OF_ONE_RATIO))]
+    table = _OF_SEVERAL_RATIOS if comparisons > 1 else _OF_ONE_RATIO
+    return table[max((look for look in table if look <= first_look), default=min(table))]
 
 
 @dataclass(frozen=True)
@@ -65,8 +68,8 @@ class Means:
 def cell_means(values: Array, times: Array | None, confidence: float, *, randomised: bool, widening: float) -> Means:
     """The interval of each cell's mean: mean -+ w t s sqrt((1 + g) / n / (1 - g / (n - 1))).
 
-    s^2 is the cell's variance relative to its mean, moderated by that of the others: (d0 s0^2 + d s^2) / (d0 + d) with
-    d0 and s0^2 as Smyth estimates them from all cells; t has d0 + d degrees of freedom, at most those of all cells. g
+    s^2 is the cell's variance relative to its mean, moderated by that of the others as `moderate` says, and t has the
+    degrees of freedom that this gives; where 0.7 of the half-width by the cell's own variance is more, it is that. g
     is the sum of correlations with the cell's other runs, for AR(1) noise of the correlation found plus one standard
     error; w is `widening`. `times` are the places in the order of execution; None where correlation does not matter.
     `randomised` says whether the order within blocks is.
@@ -84,7 +87,10 @@ def cell_means(values: Array, times: Array | None, confidence: float, *, randomi
             provided = np.clip(correlation + error, 0.0, _MOST_CORRELATION)
             g = _correlated(provided, values.shape[-1], count, randomised)
             loss = (1 + g) / np.maximum(1 - g / (count - 1), 0.2)
-        half = widening * t_quantiles(confidence, degrees) * np.sqrt(moderated * loss / count) * np.abs(mean)
+        together = t_quantiles(confidence, degrees) * np.sqrt(moderated)
+        by_itself = t_quantiles(confidence, count - 1) * np.sqrt(relative)
+        width = np.fmax(together, _OWN_SHARE * by_itself)
+        half = widening * width * np.sqrt(loss / count) * np.abs(mean)
         # Nothing is relative to a mean of 0: there the cell stands for itself.
         alone = widening * t_quantiles(confidence, count - 1) * np.sqrt(variance / count)
     return Means(mean, np.where(np.isfinite(half), half, alone), correlation, error)
@@ -95,31 +101,52 @@ def moderate(variance: Array, degrees: Array) -> tuple[Array, Array]:
 
     Smyth 2004, section 6.2: with e = ln s^2 - psi(d / 2) + ln(d / 2), the variance of e beyond psi'(d / 2) tells how
     much the true variances differ; psi'(d0 / 2) is that excess. Without any excess all are one: then it is the pooled
-    variance, as in his `limma`. Cells whose variance is 0 or unknown say nothing of the others.
+    variance, as in his `limma`. Cells whose variance is 0 or unknown say nothing of the others, and so does one that
+    `stands_out`: it keeps its own.
     """
     from scipy.special import polygamma, psi
 
-    known = (variance > 0) & (degrees > 0)
+    noisy = stands_out(variance, degrees)
+    known = (variance > 0) & (degrees > 0) & ~noisy
     if variance.shape[-1] < 2 or not known.any():
         return variance, degrees
     d = np.where(known, degrees, 1.0)
     number = known.sum(axis=-1, keepdims=True)
     e = np.where(known, np.log(np.where(known, variance, 1.0)) - psi(d / 2) + np.log(d / 2), 0.0)
-    centre = e.sum(axis=-1, keepdims=True) / number
-    spread = (np.where(known, (e - centre) ** 2, 0.0)).sum(axis=-1, keepdims=True) / (number - 1)
-    excess = spread - (np.where(known, polygamma(1, d / 2), 0.0)).sum(axis=-1, keepdims=True) / number
+    centre = e.sum(axis=-1, keepdims=True) / np.maximum(number, 1)
+    spread = (np.where(known, (e - centre) ** 2, 0.0)).sum(axis=-1, keepdims=True) / np.maximum(number - 1, 1)
+    excess = spread - (np.where(known, polygamma(1, d / 2), 0.0)).sum(axis=-1, keepdims=True) / np.maximum(number, 1)
     differ = excess > 1e-6
     prior = np.where(differ, 2 * _inverse_trigamma(np.where(differ, excess, 1.0)), np.inf)
     all_degrees = np.where(known, degrees, 0.0).sum(axis=-1, keepdims=True)
-    pooled = np.where(known, variance * degrees, 0.0).sum(axis=-1, keepdims=True) / all_degrees
+    pooled = np.where(known, variance * degrees, 0.0).sum(axis=-1, keepdims=True) / np.maximum(all_degrees, 1)
     finite = np.where(differ, prior, 1.0)
     typical = np.where(differ, np.exp(centre + psi(finite / 2) - np.log(finite / 2)), pooled)
     moderated = np.where(differ, (finite * typical + degrees * variance) / (finite + degrees), pooled)
-    borrowed = (number > 1) & np.isfinite(variance) & (degrees > 0)
+    borrowed = (number > 1) & np.isfinite(variance) & (degrees > 0) & ~noisy
     return (
         np.where(borrowed, moderated, variance),
         np.where(borrowed, np.minimum(prior + degrees, all_degrees), degrees),
     )
+
+
+def stands_out(variance: Array, degrees: Array) -> NDArray[np.bool_]:
+    """Which variances (..., cells) are larger than chance explains, were all alike: an F test against all others.
+
+    Corrected for the number of cells (Bonferroni): of studies whose cells are alike, in 10 % any is found.
+    """
+    from scipy.special import fdtri
+
+    known = np.isfinite(variance) & (degrees > 0)
+    weighted = np.where(known, variance * degrees, 0.0)
+    of_others = np.where(known, degrees, 0.0).sum(axis=-1, keepdims=True) - degrees
+    number = np.maximum(known.sum(axis=-1, keepdims=True), 1)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        others = (weighted.sum(axis=-1, keepdims=True) - weighted) / of_others
+        usable = known & (of_others > 0) & (others > 0)
+        most = fdtri(np.where(usable, degrees, 1.0), np.where(usable, of_others, 1.0), 1 - _STANDS_OUT / number)
+        found: NDArray[np.bool_] = usable & (variance > most * others)
+    return found
 
 
 def neighbours(values: Array, times: Array) -> tuple[Array, Array]:

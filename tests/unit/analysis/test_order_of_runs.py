@@ -118,28 +118,43 @@ def test_few_cells_on_a_drifting_machine_are_told_what_their_means_hold() -> Non
     plan, runs = made(2, 30, rho=0.65, seed=1)
     verdict = found(plan, runs)
     assert 0.5 < verdict.correlation < 0.7
+    most = verdict.correlation + verdict.correlation_error
+    row = HELD[2]
+    held = (
+        row[0.7] + (row[0.9] - row[0.7]) * (most - 0.7) / 0.2
+        if most > 0.7
+        else row[0.5] + (row[0.7] - row[0.5]) * (most - 0.5) / 0.2
+    )
     assert (
         f"Runs next to each other in time resemble each other (correlation {verdict.correlation:.2f}): this machine "
-        "drifts. With 2 cells the intervals of means hold the truth in about 89%, not 95%; ratios do not suffer."
+        "drifts. With 2 cells on a machine that drifts as far as that, intervals of means held the truth in about "
+        f"{int(held * 100)}% of simulated studies, not 95%; ratios do not suffer."
     ) in notes(plan, runs)
+
+
+def test_few_runs_that_show_no_correlation_do_not_rule_it_out() -> None:
+    plan, runs = made(2, 5, seed=6)
+    verdict = found(plan, runs)
+    assert verdict.correlation <= 2 * verdict.correlation_error
+    assert "So few runs do not show whether those next to each other in time resemble each other" in notes(plan, runs)
 
 
 def test_more_correlation_than_was_simulated_claims_no_figure() -> None:
     plan, runs = made(1, 60, rho=0.98, seed=1)
     verdict = found(plan, runs)
     assert verdict.correlation > 0.9
-    assert "With 1 cell the intervals of means hold the truth in less than 53%, not 95%" in notes(plan, runs)
+    assert "held the truth in less than 54% of simulated studies, not 95%" in notes(plan, runs)
 
 
-@pytest.mark.parametrize(("cells", "blocks", "rho"), [(8, 15, 0.7), (2, 30, 0.0)])
+@pytest.mark.parametrize(("cells", "blocks", "rho"), [(8, 15, 0.7), (4, 60, 0.0)])
 def test_many_cells_or_no_correlation_need_no_such_note(cells, blocks, rho) -> None:
-    assert "hold the truth in" not in notes(*made(cells, blocks, rho=rho, seed=3))
+    assert "on a machine that drifts" not in notes(*made(cells, blocks, rho=rho, seed=3))
 
 
 def test_fewer_cells_and_more_correlation_never_hold_more() -> None:
     for row in HELD.values():
         assert list(row.values()) == sorted(row.values(), reverse=True)
-    for correlation in (0.5, 0.7, 0.9):
+    for correlation in (0.3, 0.5, 0.7, 0.9):
         column = [row[correlation] for row in HELD.values()]
         assert column == sorted(column)
 

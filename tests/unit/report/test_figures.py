@@ -123,7 +123,7 @@ def test_the_forest_gives_each_comparison_in_figures_and_in_words(eight) -> None
     results, findings = eight
     drawn = figures.forest(results.study, findings, style.Palette(results.study))
     assert rows(drawn)[0]["name"] == "threads=1: wal / delete"
-    assert any("2.16x [2.09, 2.23]" in text for text in texts(drawn))
+    assert any("2.16x [2.09, 2.24]" in text for text in texts(drawn))
 
 
 def test_an_interval_wider_than_any_axis_is_cut_in_the_drawing_alone() -> None:
