@@ -113,6 +113,22 @@ def test_the_forest_gives_each_comparison_in_figures_and_in_words(eight) -> None
     assert any("2.16x [2.09, 2.23]" in text for text in texts(drawn))
 
 
+def test_the_forest_leaves_it_to_the_text_to_call_an_interval_without_one_a_difference() -> None:
+    """Each of its intervals stands for itself, while what the text calls a difference is corrected for their number."""
+    study = fake_results.make_study({"mode": ["a", "b"], "size": ["1", "2", "3", "4"]}, "mode")
+    noise, effect = (97.0, 99.0, 100.0, 101.0, 103.0), {"a": 1.0, "b": 1.035}
+    runs = [
+        run.model_copy(update={"responses": {"throughput": effect[run.levels["mode"]] * noise[place % 5]}})
+        for run in fake_results.make_runs(study, 5, trouble=False)
+        for place in [run.slot.block * (1 + run.slot.cell)]
+    ]
+    found = findings_of(fake_results.FakeResults(study, runs))
+    without_one = [each for each in found.comparisons if not each.ci[0] <= 1 <= each.ci[1]]
+    assert "no difference shown" in {each.verdict for each in without_one}
+    said = " ".join(texts(figures.forest(study, found, style.Palette(study))))
+    assert "An interval without 1 is a difference only if the text calls it one." in said
+
+
 def test_an_interval_wider_than_any_axis_is_cut_in_the_drawing_alone() -> None:
     study = fake_results.make_study({"mode": ["a", "b"]}, "mode")
     runs = fake_results.make_runs(study, 2, trouble=False)

@@ -68,7 +68,7 @@ def forest(study: Study, findings: Findings, palette: Palette) -> Figure | None:
         title=heading(
             _title(compared.name),
             f"Ratio of {known.title} with its {findings.confidence * 100:.4g}% interval; {known.better} is better. "
-            "Without 1 in it, it is a difference.",
+            "An interval without 1 is a difference only if the text calls it one.",
         ),
     )
     columns = ["name", "a", "b", "ratio", "ci_low", "ci_high", "n"]
