@@ -237,6 +237,46 @@ def test_a_long_run_is_drawn_by_the_means_of_neighbours_and_it_is_said() -> None
     assert len(drawn.svg) < 150_000
 
 
+def cut_short(results, run, seconds):
+    """Its intervals, of a second each, and a last one of so many seconds in which nine thousand operations ended."""
+    table = results.intervals(run.run)
+    last = table.filter(pl.col("start_ns") == pl.col("start_ns").max()).head(1)
+    start = last["end_ns"].item()
+    end = start + round(seconds * fake_results.SECOND)
+    more = last.with_columns(start_ns=pl.lit(start), end_ns=pl.lit(end), count=pl.lit(9000))
+    return pl.concat([table, more.cast(dict(table.schema))])
+
+
+@pytest.mark.parametrize(("seconds", "drawn_to"), [(0.02, False), (0.49, False), (0.51, True)])
+def test_an_interval_cut_short_is_in_the_table_and_sets_no_axis(eight, seconds, drawn_to) -> None:
+    """A run that ends a few milliseconds into an interval had a rate there that no other was near."""
+    results, _ = eight
+    run = results.runs[0]
+    intervals = cut_short(results, run, seconds)
+    drawn = figures.timeline(results.study.cells[run.slot.cell], run, pl.DataFrame(), intervals)
+    assert float(rows(drawn)[-1]["value"]) == pytest.approx(9000 / seconds, abs=0.001)
+    assert (highest_tick(drawn) > 5000) == drawn_to
+    assert ("The last interval is far shorter than the others and not drawn." in " ".join(texts(drawn))) != drawn_to
+
+
+def highest_tick(drawn):
+    return max(float(text.replace(",", "")) for text in texts(drawn) if re.fullmatch(r"[\d,]+", text))
+
+
+def test_a_panel_whose_curves_would_be_dots_is_left_out_and_it_is_said(eight) -> None:
+    """A run of a second has its two samples at its end: six panels with nothing to be seen."""
+    results, _ = eight
+    run = results.runs[0]
+    samples, intervals = results.samples(run.run), results.intervals(run.run)
+    times = sorted(samples["time_ns"].unique())
+    two = samples.filter(pl.col("time_ns").is_in(times[-2:]))
+    drawn = figures.timeline(results.study.cells[run.slot.cell], run, two, intervals)
+    assert {row["panel"] for row in rows(drawn)} == {"throughput"}
+    assert "Too few samples for a curve: CPU, disk busy, disk traffic," in " ".join(texts(drawn))
+    alone = figures.timeline(results.study.cells[run.slot.cell], run, two, pl.DataFrame())
+    assert "CPU" in {row["panel"] for row in rows(alone)}, "there is nothing longer beside them"
+
+
 def test_a_run_that_left_no_tables_has_no_timeline(eight) -> None:
     results, _ = eight
     run = next(run for run in results.runs if run.outcome is Outcome.FAILED)
