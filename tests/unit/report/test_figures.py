@@ -129,6 +129,17 @@ def test_the_forest_leaves_it_to_the_text_to_call_an_interval_without_one_a_diff
     assert "An interval without 1 is a difference only if the text calls it one." in said
 
 
+def test_a_phone_shows_the_points_of_the_forest_however_long_their_names_are() -> None:
+    """With the names beside the plot, 400 px were names alone."""
+    study = fake_results.make_study({"store": ["a store with a long name " * 2, "b " * 30], "size": [1, 2]}, "store")
+    found = findings_of(fake_results.FakeResults(study, fake_results.make_runs(study, 4, trouble=False)))
+    drawn = figures.forest(study, found, style.Palette(study))
+    left = float(re.search(r'<g transform="translate\(([\d.]+),', drawn.svg)[1])
+    points = re.findall(r'<path transform="translate\(([\d.]+),[\d.]+\)" d="M[^"]*A', drawn.svg)
+    assert len(points) == len(rows(drawn)) == 2
+    assert all(left + float(x) < 400 for x in points)
+
+
 def test_an_interval_wider_than_any_axis_is_cut_in_the_drawing_alone() -> None:
     study = fake_results.make_study({"mode": ["a", "b"]}, "mode")
     runs = fake_results.make_runs(study, 2, trouble=False)
