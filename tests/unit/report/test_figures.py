@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import re
+from itertools import pairwise
 
 import fake_results
 import polars as pl
@@ -61,6 +62,27 @@ def test_the_map_says_where_there_is_no_ok_run_and_why(twenty_seven) -> None:
 def test_the_ordered_factor_runs_across_the_map(twenty_seven) -> None:
     results, findings = twenty_seven
     assert {row["across"] for row in rows(figures.heat_map(results.study, findings))} == {"1", "4", "8"}
+
+
+@pytest.mark.parametrize(
+    ("low", "high"), [(1518, 91_666), (0.02, 9), (1, 21), (1e6, 3e8), (1e-3, 1e9), (900, 19_000), (1e-4, 3), (21, 999)]
+)
+def test_the_labels_of_a_log_scale_stand_apart_along_all_of_its_legend(low, high) -> None:
+    study = fake_results.make_study({"mode": ["a", "b"], "size": [1, 2]}, "mode")
+    runs = fake_results.make_runs(study, 2, trouble=False)
+    values = (low, low * 1.01, high * 0.99, high)
+    runs = [run.model_copy(update={"responses": {"throughput": values[run.slot.cell]}}) for run in runs]
+    svg = figures.heat_map(study, findings_of(fake_results.FakeResults(study, runs))).svg
+    legend = re.search(r'role-legend-label"[^>]*>(.*?)</g>', svg)[1]
+    assert 'opacity="0"' not in legend, "the renderer took one away"
+    found = re.findall(r'text-anchor="(\w+)" transform="translate\(([\d.]+),[^>]*textLength="([\d.]+)"', legend)
+    begins = {"start": 0.0, "middle": 0.5, "end": 1.0}
+    spans = [(float(x) - begins[anchor] * float(wide), float(wide)) for anchor, x, wide in found]
+    assert len(spans) >= 2
+    assert all(before + wide + 10 <= after for (before, wide), (after, _) in pairwise(spans))
+    # Round numbers come twice within a tenfold, and a label takes some room beside them.
+    assert spans[0][0] < 90
+    assert sum(spans[-1]) > 130
 
 
 def test_lines_have_a_panel_for_each_combination_of_the_other_factors(twenty_seven) -> None:
