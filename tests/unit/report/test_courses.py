@@ -96,7 +96,7 @@ def test_no_steady_state_is_said_beside_the_cell_everywhere(tmp_path) -> None:
     out = io.StringIO()
     terminal.show(findings, Console(file=out))
     assert SAID in next(line for line in out.getvalue().splitlines() if line.startswith("the only cell"))
-    assert f'<td class="warn">{SAID}</td>' in write(results, findings, tmp_path).read_text()
+    assert f'<td class="remark warn">{SAID}</td>' in write(results, findings, tmp_path).read_text()
     assert json.loads(to_json(findings))["cells"][0]["remark"] == SAID
     assert {row["unsteady"] for row in csv.DictReader(io.StringIO(to_csv(findings)))} == {"2"}
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import re
+from itertools import pairwise
 
 import fake_results
 import polars as pl
@@ -61,6 +62,27 @@ def test_the_map_says_where_there_is_no_ok_run_and_why(twenty_seven) -> None:
 def test_the_ordered_factor_runs_across_the_map(twenty_seven) -> None:
     results, findings = twenty_seven
     assert {row["across"] for row in rows(figures.heat_map(results.study, findings))} == {"1", "4", "8"}
+
+
+@pytest.mark.parametrize(
+    ("low", "high"), [(1518, 91_666), (0.02, 9), (1, 21), (1e6, 3e8), (1e-3, 1e9), (900, 19_000), (1e-4, 3), (21, 999)]
+)
+def test_the_labels_of_a_log_scale_stand_apart_along_all_of_its_legend(low, high) -> None:
+    study = fake_results.make_study({"mode": ["a", "b"], "size": [1, 2]}, "mode")
+    runs = fake_results.make_runs(study, 2, trouble=False)
+    values = (low, low * 1.01, high * 0.99, high)
+    runs = [run.model_copy(update={"responses": {"throughput": values[run.slot.cell]}}) for run in runs]
+    svg = figures.heat_map(study, findings_of(fake_results.FakeResults(study, runs))).svg
+    legend = re.search(r'role-legend-label"[^>]*>(.*?)</g>', svg)[1]
+    assert 'opacity="0"' not in legend, "the renderer took one away"
+    found = re.findall(r'text-anchor="(\w+)" transform="translate\(([\d.]+),[^>]*textLength="([\d.]+)"', legend)
+    begins = {"start": 0.0, "middle": 0.5, "end": 1.0}
+    spans = [(float(x) - begins[anchor] * float(wide), float(wide)) for anchor, x, wide in found]
+    assert len(spans) >= 2
+    assert all(before + wide + 10 <= after for (before, wide), (after, _) in pairwise(spans))
+    # Round numbers come twice within a tenfold, and a label takes some room beside them.
+    assert spans[0][0] < 90
+    assert sum(spans[-1]) > 130
 
 
 def test_lines_have_a_panel_for_each_combination_of_the_other_factors(twenty_seven) -> None:
@@ -124,6 +146,33 @@ def test_the_forest_gives_each_comparison_in_figures_and_in_words(eight) -> None
     drawn = figures.forest(results.study, findings, style.Palette(results.study))
     assert rows(drawn)[0]["name"] == "threads=1: wal / delete"
     assert any("2.16x [2.09, 2.24]" in text for text in texts(drawn))
+
+
+def test_the_forest_leaves_it_to_the_text_to_call_an_interval_without_one_a_difference() -> None:
+    """Each of its intervals stands for itself, while what the text calls a difference is corrected for their number."""
+    study = fake_results.make_study({"mode": ["a", "b"], "size": ["1", "2", "3", "4"]}, "mode")
+    noise, effect = (97.0, 99.0, 100.0, 101.0, 103.0), {"a": 1.0, "b": 1.035}
+    runs = [
+        run.model_copy(update={"responses": {"throughput": effect[run.levels["mode"]] * noise[place % 5]}})
+        for run in fake_results.make_runs(study, 5, trouble=False)
+        for place in [run.slot.block * (1 + run.slot.cell)]
+    ]
+    found = findings_of(fake_results.FakeResults(study, runs))
+    without_one = [each for each in found.comparisons if not each.ci[0] <= 1 <= each.ci[1]]
+    assert "no difference shown" in {each.verdict for each in without_one}
+    said = " ".join(texts(figures.forest(study, found, style.Palette(study))))
+    assert "An interval without 1 is a difference only if the text calls it one." in said
+
+
+def test_a_phone_shows_the_points_of_the_forest_however_long_their_names_are() -> None:
+    """With the names beside the plot, 400 px were names alone."""
+    study = fake_results.make_study({"store": ["a store with a long name " * 2, "b " * 30], "size": [1, 2]}, "store")
+    found = findings_of(fake_results.FakeResults(study, fake_results.make_runs(study, 4, trouble=False)))
+    drawn = figures.forest(study, found, style.Palette(study))
+    left = float(re.search(r'<g transform="translate\(([\d.]+),', drawn.svg)[1])
+    points = re.findall(r'<path transform="translate\(([\d.]+),[\d.]+\)" d="M[^"]*A', drawn.svg)
+    assert len(points) == len(rows(drawn)) == 2
+    assert all(left + float(x) < 400 for x in points)
 
 
 def test_an_interval_wider_than_any_axis_is_cut_in_the_drawing_alone() -> None:
@@ -232,6 +281,46 @@ def test_a_long_run_is_drawn_by_the_means_of_neighbours_and_it_is_said() -> None
     drawn = timeline_of(results, results.runs[0])
     assert any("Each point is the mean of 24 s" in text for text in texts(drawn))
     assert len(drawn.svg) < 150_000
+
+
+def cut_short(results, run, seconds):
+    """Its intervals, of a second each, and a last one of so many seconds in which nine thousand operations ended."""
+    table = results.intervals(run.run)
+    last = table.filter(pl.col("start_ns") == pl.col("start_ns").max()).head(1)
+    start = last["end_ns"].item()
+    end = start + round(seconds * fake_results.SECOND)
+    more = last.with_columns(start_ns=pl.lit(start), end_ns=pl.lit(end), count=pl.lit(9000))
+    return pl.concat([table, more.cast(dict(table.schema))])
+
+
+@pytest.mark.parametrize(("seconds", "drawn_to"), [(0.02, False), (0.49, False), (0.51, True)])
+def test_an_interval_cut_short_is_in_the_table_and_sets_no_axis(eight, seconds, drawn_to) -> None:
+    """A run that ends a few milliseconds into an interval had a rate there that no other was near."""
+    results, _ = eight
+    run = results.runs[0]
+    intervals = cut_short(results, run, seconds)
+    drawn = figures.timeline(results.study.cells[run.slot.cell], run, pl.DataFrame(), intervals)
+    assert float(rows(drawn)[-1]["value"]) == pytest.approx(9000 / seconds, abs=0.001)
+    assert (highest_tick(drawn) > 5000) == drawn_to
+    assert ("The last interval is far shorter than the others and not drawn." in " ".join(texts(drawn))) != drawn_to
+
+
+def highest_tick(drawn):
+    return max(float(text.replace(",", "")) for text in texts(drawn) if re.fullmatch(r"[\d,]+", text))
+
+
+def test_a_panel_whose_curves_would_be_dots_is_left_out_and_it_is_said(eight) -> None:
+    """A run of a second has its two samples at its end: six panels with nothing to be seen."""
+    results, _ = eight
+    run = results.runs[0]
+    samples, intervals = results.samples(run.run), results.intervals(run.run)
+    times = sorted(samples["time_ns"].unique())
+    two = samples.filter(pl.col("time_ns").is_in(times[-2:]))
+    drawn = figures.timeline(results.study.cells[run.slot.cell], run, two, intervals)
+    assert {row["panel"] for row in rows(drawn)} == {"throughput"}
+    assert "Too few samples for a curve: CPU, disk busy, disk traffic," in " ".join(texts(drawn))
+    alone = figures.timeline(results.study.cells[run.slot.cell], run, two, pl.DataFrame())
+    assert "CPU" in {row["panel"] for row in rows(alone)}, "there is nothing longer beside them"
 
 
 def test_a_run_that_left_no_tables_has_no_timeline(eight) -> None:

@@ -110,7 +110,7 @@ def test_rows_have_room_for_the_tallest_of_their_names(long_names) -> None:
     study, found = long_names
     svg = figures.forest(study, found, style.Palette(study)).svg
     of_names = re.findall(
-        r'<text text-anchor="end" transform="translate\(-8,([\d.]+)\)"[^>]*?(?: y="(\d+)")? textLength', svg
+        r'<text text-anchor="start" transform="translate\(6,([\d.]+)\)"[^>]*?(?: y="(\d+)")? textLength', svg
     )
     heights = sorted(float(top) + float(down or 0) for top, down in of_names)
     assert len(heights) > len(found.comparisons) / 2

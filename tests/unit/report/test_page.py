@@ -18,6 +18,7 @@ import pytest
 
 from dyno.analysis import analyse
 from dyno.report import write
+from dyno.report.figures import style
 
 
 class Page(HTMLParser):
@@ -242,6 +243,55 @@ def test_the_environment_is_shown_down_to_its_last_value(eight) -> None:
     page, _ = eight
     for fact in ("Example CPU 9000 <at> 2.4 GHz", "vm.swappiness", "53687091200", "constant_tsc", "not known"):
         assert fact in page.text
+
+
+def test_what_figures_have_of_paper_and_ink_is_the_page_s_own_in_light_and_dark(eight) -> None:
+    page, _ = eight
+    for colour in (style.INK, style.SOFT, style.GRID, style.WASH, style.PAPER):
+        assert re.search(rf'figure svg \[(fill|stroke)="{colour}"\] {{', page.html), colour
+
+
+def luminance(colour) -> float:
+    """WCAG 2.2, relative luminance."""
+    linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in colour]
+    return sum(share * part for share, part in zip((0.2126, 0.7152, 0.0722), linear, strict=True))
+
+
+def contrast(a, b) -> float:
+    """WCAG 2.2, contrast ratio; 3 is the least for figures and large text."""
+    low, high = sorted((luminance(a), luminance(b)))
+    return (high + 0.05) / (low + 0.05)
+
+
+def turned_over(colour):
+    """W3C Filter Effects: invert(1), then hue-rotate(180deg), whose matrix is 2 x luma - colour."""
+    inverted = [1 - part for part in colour]
+    luma = sum(share * part for share, part in zip((0.213, 0.715, 0.072), inverted, strict=True))
+    return [min(max(2 * luma - part, 0), 1) for part in inverted]
+
+
+def cells_of_the_map(svg):
+    """Of each cell its colour and that of its text, by where they stand."""
+    rects = re.findall(r'd="M([\d.]+),([\d.]+)[^"]*" fill="rgb\((\d+), (\d+), (\d+)\)"', svg)
+    words = re.findall(r'translate\(([\d.]+),([\d.]+)\)"[^>]*font-size="13px"[^>]*fill="#(\w{6})"', svg)
+    for x, y, *parts in rects:
+        (ink,) = [ink for a, b, ink in words if 0 < float(a) - float(x) < 122 and 0 < float(b) - float(y) < 46]
+        yield [int(part) / 255 for part in parts], [int(ink[at : at + 2], 16) / 255 for at in (0, 2, 4)]
+
+
+def test_the_map_can_be_read_in_light_and_turned_over_in_dark_where_nothing_glares(tmp_path) -> None:
+    study = fake_results.make_study({"mode": ["a", "b", "c", "d"], "size": [1, 2, 3, 4, 5, 6]}, "mode")
+    runs = fake_results.make_runs(study, 2, trouble=False)
+    runs = [run.model_copy(update={"responses": {"throughput": 100.0 + run.slot.cell}}) for run in runs]
+    html = write_report(fake_results.FakeResults(study, runs), tmp_path).read_text()
+    dark = html[html.index("@media screen and (prefers-color-scheme: dark)") :]
+    assert re.match(r"[^}]*#figure-heat-map svg {[^}]*filter: invert\(1\) hue-rotate\(180deg\);", dark)
+    cells = list(cells_of_the_map((tmp_path / "figures" / "heat-map.svg").read_text()))
+    assert len(cells) == 24
+    assert min(contrast(ground, ink) for ground, ink in cells) >= 3
+    assert min(contrast(turned_over(ground), turned_over(ink)) for ground, ink in cells) >= 3
+    assert max(luminance(ground) for ground, _ in cells) > 0.8
+    assert max(luminance(turned_over(ground)) for ground, _ in cells) < 0.6
 
 
 @pytest.mark.slow

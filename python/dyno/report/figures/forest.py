@@ -16,21 +16,23 @@ from dyno.report.figures.style import (
     Figure,
     Palette,
     Row,
-    beside,
+    banded,
     draw,
     heading,
     label,
     named,
+    upon,
 )
 
-WIDTH = 480
+WIDTH = 400  # with the names above their rows, a phone shows nearly all of it
+ROOM_OF_MARKS = 22  # px of a row below its name
 WIDEST = math.log(1000)  # an interval of two runs can span more than any axis; there it is cut, not in its text
 # Round ratios about 1, from the coarsest pair to the finest.
 STEPS = (
     (0.001, 1000.0), (0.01, 100.0), (0.03, 30.0), (0.1, 10.0), (0.2, 5.0), (0.3, 3.0), (0.5, 2.0), (0.7, 1.5),
     (0.8, 1.2), (0.9, 1.1), (0.95, 1.05), (0.98, 1.02), (0.99, 1.01), (0.995, 1.005), (0.998, 1.002), (0.999, 1.001),
 )  # fmt: skip
-LABEL_ROOM = 0.09  # of the axis: labels closer than this would touch
+LABEL_ROOM = 0.11  # of the axis: labels closer than this would touch
 
 
 def forest(study: Study, findings: Findings, palette: Palette) -> Figure | None:
@@ -42,7 +44,7 @@ def forest(study: Study, findings: Findings, palette: Palette) -> Figure | None:
     compared = study.factor(found[0].factor)
     rows = [_row(each) for each in found]
     names = list(dict.fromkeys(row["name"] for row in rows))
-    labels, label_rows, tallest = beside(names, "name")
+    labels, label_rows, row_height, middle = upon(names, "name", ROOM_OF_MARKS)
     low = min(0.0, *(row["low"] for row in rows))
     high = max(0.0, *(row["high"] for row in rows))
     margin = max(0.06 * (high - low), 1e-4)
@@ -53,22 +55,22 @@ def forest(study: Study, findings: Findings, palette: Palette) -> Figure | None:
         scale=alt.Scale(type="log", domain=[math.exp(low), math.exp(high)], nice=False),
         axis=alt.Axis(values=_ticks(low, high), format="~g", domain=False),
     )
-    base = alt.Chart(named("comparisons")).encode(y=alt.Y("name:N", sort=names, title=None, axis=None))
+    base = alt.Chart(named("comparisons")).encode(y=banded(names, "name", middle))
     colour = alt.Color("b:N", scale=palette.scale(compared), legend=None)
     chart = alt.layer(
         alt.Chart(named("one")).mark_rule(color=SOFT, strokeDash=[4, 3]).encode(x=x),
+        *labels,
         base.mark_rule(strokeWidth=2.5).encode(x=alt.X("from:Q"), x2="to:Q", color=colour),
         *(_arrow(base, end, shape).encode(color=colour) for end, shape in _ARROWS.items()),
         base.mark_point(size=70, filled=True, opacity=1).encode(x=x, color=colour),
         base.mark_text(align="left", fontSize=12, color=INK).encode(x=alt.value(WIDTH + 14), text="text:N"),
-        labels,
     ).properties(
         width=WIDTH,
-        height=alt.Step(tallest + 11),
+        height=alt.Step(row_height),
         title=heading(
             _title(compared.name),
             f"Ratio of {known.title} with its {findings.confidence * 100:.4g}% interval; {known.better} is better. "
-            "Without 1 in it, it is a difference.",
+            "An interval without 1 is a difference only if the text calls it one.",
         ),
     )
     columns = ["name", "a", "b", "ratio", "ci_low", "ci_high", "n"]

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import altair as alt
 
 from dyno.model import responses
 from dyno.model.findings import CellSummary, Findings, format_quantity
 from dyno.model.study import Factor, Study
+from dyno.report.figures.measure import widths
 from dyno.report.figures.style import (
     MOST_ROWS,
     ON_DARK,
@@ -33,6 +35,8 @@ from dyno.report.figures.style import (
 BLUES = ("#e8f1fa", "#9cc4e4", "#3f8fc5", "#0a4f8a")  # light to dark, so it reads without colour as well
 NO_RUN = "#b9bfc7"
 STEP = 122  # px from column to column
+GRADIENT = 220  # px, the length of the colours' legend
+GAP = 12  # px between its labels
 
 
 def heat_map(study: Study, findings: Findings) -> Figure | None:
@@ -65,11 +69,18 @@ def heat_map(study: Study, findings: Findings) -> Figure | None:
             scale=alt.Scale(paddingInner=0.05),
         ),
     )
+    means = [cell.mean for cell in cells if cell.mean is not None]
     shade = alt.Color(
         "mean:Q",
         title=f"{known.title} ({known.unit})",
         scale=alt.Scale(type="log" if wide(cells) else "linear", range=list(BLUES), zero=False, nice=False),
-        legend=alt.Legend(orient="bottom", gradientLength=220, gradientThickness=10, titleLimit=400),
+        legend=alt.Legend(
+            orient="bottom",
+            gradientLength=GRADIENT,
+            gradientThickness=10,
+            titleLimit=400,
+            values=_round(means) if wide(cells) else alt.Undefined,
+        ),
     )
     measured = base.transform_filter("isValid(datum.mean)")
     layers = [
@@ -130,6 +141,21 @@ def _row(cell: CellSummary, across: Factor, down: list[Factor], cells: list[Cell
     half = f"± {format_quantity((cell.ci[1] - cell.ci[0]) / 2)}" if cell.ci else "no interval"
     ink = ON_DARK if dark else ON_LIGHT
     return {**row, "upper": format_quantity(cell.mean), "lower": f"{half}, n = {cell.n}", "ink": ink}
+
+
+def _round(means: Sequence[float]) -> list[float]:
+    """Labels of a log scale: powers of ten, then twice and five times these, as far as there is room for them."""
+    low, high = min(means), max(means)
+    tens = [10.0**power for power in range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)]
+    inside = [tick for times in (1, 2, 5) for ten in tens if low <= (tick := times * ten) <= high]
+    wide_as = widths([(f"{tick:,.12g}", 12.0, "normal") for tick in inside])
+    kept: list[tuple[float, float, float]] = []
+    for tick, width in zip(inside, wide_as, strict=True):
+        middle = GRADIENT * math.log(tick / low) / math.log(high / low)
+        begin = min(max(middle - width / 2, 0.0), GRADIENT - width)
+        if all(begin + width + GAP <= other or end + GAP <= begin for _, other, end in kept):
+            kept.append((tick, begin, begin + width))
+    return sorted(tick for tick, _, _ in kept)
 
 
 def _lost(cell: CellSummary) -> str:

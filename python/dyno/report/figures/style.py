@@ -19,7 +19,7 @@ from dyno.model.study import Factor, Study
 from dyno.report.figures.measure import FONT, held, widths, wrapped
 
 # The page restyles exactly these colours for its dark side (templates/report.css), so nothing else may use them.
-INK, SOFT, GRID, PAPER = "#1c2229", "#5a6472", "#e3e7ed", "#ffffff"
+INK, SOFT, GRID, WASH, PAPER = "#1c2229", "#5a6472", "#e3e7ed", "#f6f8fa", "#ffffff"
 ON_LIGHT, ON_DARK = "#0a1a2b", "#fdfdfe"  # text upon a coloured ground, which stays as it is
 
 # M. Okabe, K. Ito, Color universal design, 2008: told apart by all common kinds of colour vision. Yellow and black are
@@ -139,7 +139,31 @@ def above(names: Sequence[str], field: str, room: float) -> tuple[alt.Chart, lis
     return _names("columns", "center").encode(x=x, y=alt.value(-12), text="lines:N"), rows, tallest
 
 
-def _names(data: str, align: Literal["right", "center"]) -> alt.Chart:
+def upon(names: Sequence[str], field: str, room: float) -> tuple[list[alt.Chart], list[Row], float, float]:
+    """The same of rows whose names stand above what they name, so that on a narrow screen the plot comes first.
+
+    With them the height of a row, `room` px of it below its name, and where in it the middle of that room is.
+    """
+    rows, tallest = _in_lines(names, field, ROOM_OF_NAMES, moved=0)
+    strip = tallest + 4
+    height = strip + room
+    first = banded(names, field, (2 + LINE / 2) / height)
+    ground = alt.Chart(named("rows")).mark_bar(orient="horizontal", size=strip, yOffset=-room / 2, color=WASH)
+    layers = [
+        # Without a ground of their own, the lines of the axis would run through them.
+        ground.encode(x=alt.value(0), x2=alt.value("width"), y=banded(names, field)),
+        _names("rows", "left").encode(x=alt.value(6), y=first, text="lines:N"),
+    ]
+    return layers, rows, height, (strip + room / 2) / height
+
+
+def banded(names: Sequence[str], field: str, at: float = 0.5) -> alt.Y:
+    """Rows that touch, and where in them something is: 0 at their top, 1 at their bottom."""
+    scale = alt.Scale(type="band", padding=0)
+    return alt.Y(f"{field}:N", sort=names, title=None, axis=None, scale=scale, bandPosition=at)
+
+
+def _names(data: str, align: Literal["left", "right", "center"]) -> alt.Chart:
     chart: alt.Chart = alt.Chart(named(data)).mark_text(
         align=align, fontSize=12, color=INK, lineBreak="\n", lineHeight=LINE, dy=alt.expr("datum.up")
     )

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from statistics import median
 
 import polars as pl
 
@@ -17,6 +18,7 @@ WIDTH, HEIGHT = 680, 64
 PNG_SCALE = 1.5  # these are tall, and many
 MOST_POINTS = 150  # of a curve; beyond it, neighbours are drawn as their mean
 MOST_SUBJECTS = 4  # disks or processes in a panel: those with the most to show
+LEAST_SPAN = 0.05  # of the longest curve: a panel whose own are shorter looks empty
 SECOND = 1e9
 CHANGED = HUES[5]  # what the classification of a run's course says
 
@@ -48,19 +50,28 @@ class Panel:
     points: pl.DataFrame
     stacked: bool = False
     top: float | None = None  # the axis ends here; None: where the values do
+    sliver: bool = False  # the last point is a rate over so short a time that it would set the axis
+
+    def drawn(self) -> Panel:
+        """What the drawing has of it; the table has all."""
+        return replace(self, points=self.points.head(-1)) if self.sliver else self
 
 
 def timeline(cell: Cell, run: RunRecord, samples: pl.DataFrame, intervals: pl.DataFrame) -> Figure | None:
     """Panels over seconds since the run's start; None where nothing was recorded."""
     samples = samples if samples.height else pl.DataFrame(schema=SAMPLES)
     intervals = intervals if intervals.height else pl.DataFrame(schema=INTERVALS)
-    panels = [panel for panel in _panels(run, samples, intervals) if _is_curve(panel)]
-    if not panels:
+    found = [panel for panel in _panels(run, samples, intervals) if panel.points.height]
+    kept = _long_enough([panel for panel in found if _is_curve(panel)])
+    if not kept:
         return None
-    width = _bin_width(panels)
-    panels = [_thinned(panel, width) for panel in panels]
+    width = _bin_width(kept)
+    rows = [
+        {"panel": panel.title, "unit": panel.unit, **row} for panel in kept for row in _points(_thinned(panel, width))
+    ]
+    panels = [_thinned(panel.drawn(), width) for panel in kept]
     marks, before, changes = _measured(run), _left_out(run), _changes(run)
-    end = max(float(str(panel.points["t"].max())) for panel in panels)
+    end = max(float(str(panel.points["t"].max())) for panel in kept)
     end = max([end, *(mark["to"] for mark in marks)])
     charts = [
         _chart(panel, f"panel {place}", bool(marks), bool(before or changes), end, last=panel is panels[-1])
@@ -75,20 +86,36 @@ def timeline(cell: Cell, run: RunRecord, samples: pl.DataFrame, intervals: pl.Da
     note = "The measured part is marked." if marks else "No part of it was measured."
     note = " ".join([note, *_in_words(run.measured)]) if run.measured else note
     binned = f"Each point is the mean of {width:.3g} s." if width else ""
+    cut = "The last interval is far shorter than the others and not drawn." if any(each.sliver for each in kept) else ""
+    shown = [panel.title for panel in kept]
+    lost = [panel.title for panel in found if panel.title not in shown]
+    unseen = f"Too few samples for a curve: {', '.join(lost)}." if lost else ""
+    below = f"Over seconds since the run's start. {note} {binned} {cut} {unseen}"
     spec = {
         "vconcat": charts,
         "spacing": 12,
         "resolve": {"scale": {"color": "independent"}},
-        "title": heading(title, f"Over seconds since the run's start. {note} {binned}", run.cause or "").to_dict(),
+        "title": heading(title, below, run.cause or "").to_dict(),
     }
-    rows = [{"panel": panel.title, "unit": panel.unit, **row} for panel in panels for row in _points(panel)]
     return draw(spec, f"run-{run.run:04}", title, data, rows, ["panel", "unit", "t", "series", "value"], PNG_SCALE)
 
 
 def _is_curve(panel: Panel) -> bool:
     """Whether there is a line to be drawn: it takes two points of one series, and one point would be an empty panel."""
-    counts = panel.points.group_by("series").agg(pl.col("t").n_unique())["t"]
+    counts = panel.drawn().points.group_by("series").agg(pl.col("t").n_unique())["t"]
     return bool((counts > 1).any())
+
+
+def _long_enough(panels: Sequence[Panel]) -> list[Panel]:
+    """Without those of a run that was over at the first or second sample."""
+    longest = max(map(_span, panels), default=0)
+    return [panel for panel in panels if _span(panel) >= LEAST_SPAN * longest]
+
+
+def _span(panel: Panel) -> float:
+    """Seconds from its first point to its last."""
+    times = panel.drawn().points["t"]
+    return float(str(times.max())) - float(str(times.min()))
 
 
 def _panels(run: RunRecord, samples: pl.DataFrame, intervals: pl.DataFrame) -> list[Panel]:
@@ -102,7 +129,7 @@ def _panels(run: RunRecord, samples: pl.DataFrame, intervals: pl.DataFrame) -> l
     )
     disks = _of_subjects(timed, {"read": "disk.rkB_s", "written": "disk.wkB_s"})
     return [
-        Panel("throughput", "ops/s", _throughput(intervals, start)),
+        Panel("throughput", "ops/s", _throughput(intervals, start), sliver=_ends_in_sliver(intervals)),
         Panel("CPU", "%", _machine(timed, CPU), stacked=True, top=None if several_hosts else 100),
         Panel("disk busy", "%", _of_subjects(timed, {"": "disk.util"}), top=100),
         Panel("disk traffic", "KiB/s", disks),
@@ -121,6 +148,13 @@ def _throughput(intervals: pl.DataFrame, start: int) -> pl.DataFrame:
         pl.lit("all operations").alias("series"),
         (pl.col("count") / seconds).alias("value"),
     )
+
+
+def _ends_in_sliver(intervals: pl.DataFrame) -> bool:
+    """Whether the last interval is less than half of those before it: a few operations give it any rate."""
+    whole = intervals.filter(pl.col("end_ns") > pl.col("start_ns")).unique(["start_ns", "end_ns"]).sort("start_ns")
+    lengths = (whole["end_ns"] - whole["start_ns"]).to_list()
+    return len(lengths) > 1 and lengths[-1] < median(lengths[:-1]) / 2
 
 
 def _machine(timed: pl.DataFrame, groups: Mapping[str, tuple[str, ...]]) -> pl.DataFrame:
@@ -176,7 +210,7 @@ def _thinned(panel: Panel, width: float | None) -> Panel:
         return panel
     middle = ((pl.col("t") / width).floor() + 0.5) * width
     points = panel.points.group_by(middle.round(3).alias("t"), "series").agg(pl.col("value").mean()).sort("t", "series")
-    return Panel(panel.title, panel.unit, points, panel.stacked, panel.top)
+    return replace(panel, points=points)
 
 
 def _measured(run: RunRecord) -> list[Row]:
