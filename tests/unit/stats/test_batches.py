@@ -67,6 +67,16 @@ def test_the_values_left_out_are_the_first() -> None:
     assert (found.mean, found.n) == (1.5, 60)
 
 
+def test_the_mean_of_a_rate_is_not_said_to_be_below_nothing() -> None:
+    # A run that stood still but for one batch of ten: mean 10, sd of the batches 31.6, t(9) = 2.262, so -12.6 to 32.6
+    stalled = [0.0] * 8 + [100.0] * 2 + [0.0] * 10
+    found = stats.batch_means(stalled, 0.95)
+    assert (found.mean, found.lo) == (10.0, 0.0)
+    assert found.hi == pytest.approx(32.62, abs=0.01)
+    shifted = stats.batch_means([value - 1.0 for value in stalled], 0.95)
+    assert shifted.lo == pytest.approx(9.0 - 22.62, abs=0.01), "what may be below 0 keeps its interval"
+
+
 def test_a_run_of_fewer_than_twenty_intervals_has_no_batches() -> None:
     assert stats.batch_means([1.0] * 19, 0.95) is None
     assert stats.batch_means([1.0] * 20, 0.95).batches == 10
@@ -98,5 +108,6 @@ def test_another_unit_scales_the_interval_alone(values, exponent) -> None:
 def test_the_mean_lies_in_its_interval_and_nothing_is_worth_more_than_it_is(values) -> None:
     found = stats.batch_means(values, 0.95)
     assert found.lo <= found.mean <= found.hi
+    assert found.lo >= 0 or min(values) < 0
     assert 0 < found.effective <= found.n <= len(values)
     assert -1 <= found.lag1 <= 1
