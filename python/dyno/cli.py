@@ -14,7 +14,15 @@ import click
 from rich.console import Console
 
 from dyno import __version__
-from dyno.analysis import analyse, cannot_tell, compare_folders, gate_blocks, gate_sessions
+from dyno.analysis import (
+    Session,
+    analyse,
+    cannot_tell,
+    compare_folders,
+    gate_blocks,
+    gate_sessions,
+    refuse_unlike,
+)
 from dyno.design import FEWEST_BLOCKS, forecast, of_pilot
 from dyno.hosts import LocalHost, UndoJournal, tools, undo
 from dyno.hosts.doctor import examine
@@ -445,7 +453,8 @@ def gate(
     """Say whether something became slower: status 1 if it did, 0 if it did not, 3 if the data cannot tell.
 
     With KEY=VALUE the study is run with those settings as the base and as the new side, interleaved in one study. With
-    results folders nothing is run: the new one is held against five or more sessions of the base on the same machine.
+    results folders of the study nothing is run: the new one is held against five or more sessions of the base on the
+    same machine. --base and --new may be given several times: for more settings, and --base for each folder.
     """
     try:
         limit = parse_share(slower)
@@ -457,8 +466,13 @@ def gate(
     if folders[0] or folders[1]:
         if any(len(found) != len(side) for found, side in zip(folders, (bases, news), strict=True)):
             raise UserError("--base and --new are both settings (KEY=VALUE), or both results folders")
-        found = _gate_folders(folders[0], folders[1], limit)
+        asked = load(file, Rooms.open().kinds(), scale=scale, overrides=overrides)
+        found = _gate_folders(asked, folders[0], folders[1], limit)
     else:
+        for option, side in (("--base", bases), ("--new", news)):
+            for given in side:
+                if "=" not in given:
+                    raise UserError(f"{option} {given}: neither a results folder nor a setting (KEY=VALUE)")
         found = _gate_run(file, scale, overrides, bases, news, limit, results, work)
     if form == "json":
         click.echo(found.model_dump_json(indent=1))
@@ -480,6 +494,8 @@ def _gate_run(
     rooms = Rooms.open()
     kinds = rooms.kinds()
     base, new = (load(file, kinds, scale=scale, overrides=(*overrides, *side)) for side in (bases, news))
+    for side in (base, new):
+        rooms.refuse_given(side)
     # Half of what matters: then a version that is as fast as the other is told from one that is just too slow.
     study = interleave(base, new, precision=f"{limit / 2 * 100:.6f}%")
     done, ending = _carry_out(rooms, study, file, core_binary(), results, work)
@@ -488,17 +504,21 @@ def _gate_run(
     return gate_blocks(study, done.runs, slower=limit)
 
 
-def _gate_folders(bases: Sequence[Path], news: Sequence[Path], limit: float) -> Gate:
+def _gate_folders(asked: Study, bases: Sequence[Path], news: Sequence[Path], limit: float) -> Gate:
     if len(news) != 1:
         raise UserError(f"--new: one results folder is held against the base, got {len(news)}")
     new, earlier = Results(news[0]), [Results(folder) for folder in bases]
     if any(each.study.stages is not None for each in (new, *earlier)):
         raise UserError("a folder of a staged study cannot be gated: which cells it compares was picked there")
+    *base, latest = (Session(str(each.folder), each.study, each.runs) for each in (*earlier, new))
+    refuse_unlike(asked, base, latest)
+    # The study file says what is judged: of folders too the gate may be on another response than they were run for.
+    judged = new.study.model_copy(update={"replicates": asked.replicates})
     for each in earlier:
         if changed := differences(each.environment, new.environment, programs=False):
             why = f"{each.folder} is of another machine: {'; '.join(changed)}"
-            return cannot_tell(new.study, why, slower=limit)
-    return gate_sessions([(each.study, each.runs) for each in earlier], (new.study, new.runs), slower=limit)
+            return cannot_tell(judged, why, slower=limit)
+    return gate_sessions([(each.study, each.runs) for each in base], (judged, latest.runs), slower=limit)
 
 
 @main.command()

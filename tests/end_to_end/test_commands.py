@@ -103,6 +103,31 @@ def test_a_staged_study_cannot_be_gated(dyno: Dyno, study: Write) -> None:
     refused(dyno("gate", study(STAGED), "--base", "seed=1", "--new", "seed=2"), "stages", "cell by cell")
 
 
+def test_a_rate_that_was_given_cannot_be_gated(dyno: Dyno, study: Write, tmp_path: Path) -> None:
+    rated = ("gate", study(SQLITE), "--base", "workload.rate=50", "--new", "workload.rate=100")
+    refused(dyno(*rated), "throughput comes at a given rate", "replicates.of=latency_p99")
+    assert not (tmp_path / "results").exists()
+
+
+def test_what_is_neither_a_folder_nor_a_setting_is_blamed_on_its_own_option(dyno: Dyno, study: Write) -> None:
+    refused(dyno("gate", study(), "--base", "seed=1", "--new", "foo"), "--new foo", "neither a results folder")
+
+
+def test_folders_are_gated_as_sessions_of_the_study_file_once_each(dyno: Dyno, study: Write, tmp_path: Path) -> None:
+    for seed in range(6):
+        short = ("--set", "replicates.min=2", "--set", "replicates.max=2", "--set", f"seed={seed}")
+        assert dyno("run", study(), *short).returncode == 0
+    *base, new = sorted((tmp_path / "results" / "simulated").iterdir())
+    sides = [word for folder in base for word in ("--base", folder)]
+    answer = dyno("gate", study(), *sides, "--new", new, "--slower", "90%")
+    assert answer.returncode == 0, answer.stderr
+    assert "that of the base" in answer.stdout
+    refused(dyno("gate", study(), *sides, "--new", base[0]), "hold the same runs")
+    other = study(SIMULATED.replace("study: simulated", "study: mine"), "mine.yaml")
+    refused(dyno("gate", other, *sides, "--new", new), "is of study simulated, and the study file is of mine")
+    refused(dyno("gate", study(), *sides, "--new", new, "--set", "host.caches=cold"), "differ in host.caches")
+
+
 @pytest.mark.parametrize(
     ("key", "fragment"),
     [

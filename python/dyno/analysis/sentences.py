@@ -36,6 +36,12 @@ def too_few(a: str, n_a: int, b: str, n_b: int) -> str:
     return f"{a} has {counted(n_a, 'ok run')} and {b} has {n_b}, and each needs 2"
 
 
+def given(response: str) -> str:
+    """Why a throughput of an open loop answers nothing."""
+    title = responses.lookup(response).title
+    return f"{title} came at a given rate, however slow the system is; gate on `replicates.of: latency_p99`"
+
+
 def comparison(found: Comparison, *, paired: bool, why_not: str) -> str:
     """One comparison as one sentence: direction, ratio, interval, adjusted p and n.
 
