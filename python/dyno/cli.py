@@ -30,6 +30,7 @@ from dyno.hosts.environment import capture, differences
 from dyno.hosts.local import core_binary
 from dyno.lab import Ending, Interrupt, Lab, Rooms, refuse_full_disk
 from dyno.model.base import RunError, UserError
+from dyno.model.disturbances import disturbances
 from dyno.model.findings import Findings
 from dyno.model.gate import Gate
 from dyno.model.run import Outcome, RunRecord
@@ -341,7 +342,7 @@ def _resumed(root: Path, study: Study, environment: dict[str, Any]) -> Results:
 def _conclude(folder: Path, ending: Ending | None, *, shows: bool = True) -> int:
     """Report what there is, name what is not as it should be, and choose the exit status."""
     results = Results(folder)
-    findings = analyse(results.study, results.runs, ended=results.ended)
+    findings = _findings(results)
     click.echo(f"report: {write_report(results, findings, folder)}", err=True)
     if shows:
         show_findings(findings, Console(highlight=False))
@@ -352,6 +353,11 @@ def _conclude(folder: Path, ending: Ending | None, *, shows: bool = True) -> int
     for line in wrong:
         click.echo(f"dyno: {line}", err=True)
     return NOT_OK if wrong or (ending and not ending.completed) else DONE
+
+
+def _findings(results: Results, explained: Sequence[str] = ()) -> Findings:
+    disturbed = tuple(disturbances(results.environment))
+    return analyse(results.study, results.runs, ended=results.ended, explained=explained, disturbed=disturbed)
 
 
 def _what_is_wrong(study: Study, runs: Sequence[RunRecord], findings: Findings) -> list[str]:
@@ -380,7 +386,7 @@ def _what_is_wrong(study: Study, runs: Sequence[RunRecord], findings: Findings) 
 def show(folder: Path, form: str, chosen: tuple[str, ...]) -> int:
     """Show what a results folder says."""
     results = Results(folder)
-    findings = analyse(results.study, results.runs, ended=results.ended, explained=chosen)
+    findings = _findings(results, chosen)
     known = list(dict.fromkeys(cell.response for cell in findings.cells))
     for name in chosen:
         if name not in known:
@@ -404,7 +410,7 @@ def show(folder: Path, form: str, chosen: tuple[str, ...]) -> int:
 def report(folder: Path, out: Path | None) -> int:
     """Write a results folder's report: one HTML page, and each figure as SVG, PNG and CSV."""
     results = Results(folder)
-    findings = analyse(results.study, results.runs, ended=results.ended)
+    findings = _findings(results)
     try:
         click.echo(write_report(results, findings, out or folder))
     except OSError as error:

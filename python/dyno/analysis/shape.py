@@ -12,7 +12,7 @@ from dyno import stats
 from dyno.analysis.comparisons import mixes_loops
 from dyno.analysis.rounding import maybe_rounded, rounded, rounded_interval
 from dyno.analysis.sentences import levels
-from dyno.analysis.table import Table
+from dyno.analysis.table import Table, given
 from dyno.model import responses
 from dyno.model.findings import (
     Crossing,
@@ -126,22 +126,14 @@ def _not_a_rate(table: Table, response: str) -> str | None:
     known = responses.lookup(response)
     if known.better != "higher" or known.counted:
         return f"{known.title} is not a rate"
-    return _given(table, response)
-
-
-def _given(table: Table, response: str) -> str | None:
-    """Why a response says nothing of what the system can do."""
-    known = responses.lookup(response)
-    if known.of_pace and "rate" in table.paces.values():
-        return f"{known.title} at a rate that was given is not measured"
-    return None
+    return given(table, response)
 
 
 def _no_crossings(table: Table, response: str) -> str | None:
     """Why curves are not held against each other, as their cells are not."""
     if mixes_loops(response, set().union(*table.loops.values())):
         return f"{responses.lookup(response).title} of a closed and of an open loop do not compare"
-    return _given(table, response)
+    return given(table, response)
 
 
 def _counts_clients(study: Study, factor: Factor) -> bool:

@@ -88,8 +88,11 @@ class CellSummary(Frozen):
     min: float | None
     max: float | None
     range: float | None
-    ci: Annotated[Interval | None, Field(description="of the mean, at the study's confidence")]
-    precision: Annotated[float | None, Field(description="half-width of ci / mean: what was reached")]
+    ci: Annotated[Interval | None, Field(description="of the mean, at the study's confidence; ends at 0")]
+    allowance: Annotated[
+        float | None, Field(description="times ci is as wide for neighbours in time that may be alike")
+    ] = None
+    precision: Annotated[float | None, Field(description="half of ci, before it ends at 0, / mean: what was reached")]
     converged: Annotated[bool, Field(description="whether the precision asked for was reached")]
     reached: Annotated[
         float | None,

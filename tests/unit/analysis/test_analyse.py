@@ -491,6 +491,49 @@ def test_notes_say_what_intervals_are_not_corrected_for() -> None:
     assert "at most 5%" in text
 
 
+def test_what_is_looked_at_once_is_not_said_to_be_widened_for_looks() -> None:
+    text = notes(by_threads(min=5, max=5), Runs(by_threads()).add_cells(dict.fromkeys(range(4), DELETE)))
+    assert "Intervals are of 95% confidence each." in text
+    assert "widened for the looks" not in text
+
+
+def test_one_cell_of_few_runs_says_why_its_interval_is_wider_than_the_textbook_s_and_it_ends_at_nothing() -> None:
+    # Student's interval of these is 100 -+ 3.182 * 66.833 / 2 (n = 4): 106.3 to either side.
+    plan = study({"threads": [1]}, min=4, max=4)
+    runs = Runs(plan).add_cells({0: [40.0, 50.0, 120.0, 190.0]})
+    found = analyse(plan, runs, ended="max")
+    cell = found.cells[0]
+    assert cell.allowance is not None and cell.allowance > 1.5
+    half = 3.1824 * np.std([40, 50, 120, 190], ddof=1) / 2
+    assert cell.ci == (0.0, pytest.approx(100 + cell.allowance * half, rel=1e-4))
+    assert cell.precision == pytest.approx(cell.allowance * half / 100, rel=1e-4), "of the whole width"
+    told = f"up to {cell.allowance:.1f} times as wide as Student's"
+    assert told in "\n".join(found.notes)
+    assert "more cells in the study, or about 20 runs" in "\n".join(found.notes)
+
+
+def test_many_cells_of_independent_runs_need_no_word_on_neighbours() -> None:
+    plan = study({"threads": list(range(8))}, min=8, max=8)
+    rng = np.random.default_rng(3)
+    runs = Runs(plan).add_cells({cell: list(100 + rng.standard_normal(8)) for cell in range(8)})
+    found = analyse(plan, runs, ended="max")
+    assert max(cell.allowance for cell in found.cells if cell.allowance) < 1.2
+    assert "times as wide as Student's" not in "\n".join(found.notes)
+
+
+def test_what_else_went_on_stands_before_the_figures() -> None:
+    found = analyse(by_threads(), [], ended="max", disturbed=["Another dyno ran on this machine at the start."])
+    assert "Another dyno ran on this machine at the start." in found.notes
+
+
+def test_a_throughput_that_was_given_is_neither_explained_nor_said_to_drift() -> None:
+    plan = by_threads()
+    runs = Runs(plan).add_cells(dict.fromkeys(range(4), DELETE), loop="open", rate_per_s=100.0)
+    found = analyse(plan, runs, ended="max")
+    assert "at a rate that was given is not measured" in (found.variation[0].reason or "")
+    assert "at a rate that was given is not measured" in (found.drift[0].reason or "")
+
+
 @pytest.mark.parametrize("setting", ["synchronous", "locking_mode"])
 def test_notes_say_when_compared_levels_promise_different_things(setting) -> None:
     options = {"delete": {"config": {setting: "full"}}, "wal": {"config": {setting: "off"}}}
@@ -707,7 +750,7 @@ def test_an_interval_from_within_a_run_is_said_where_that_run_stands_alone() -> 
     alone = of_courses(went("steady", within=within))
     assert alone.cells[0].ci is None, "the run is what is repeated"
     (note,) = [note for note in alone.notes if "batch means" in note]
-    assert "100.0 [95.00, 105.0] ops/s (effective sample size 12.30 of 60 intervals)" in note
+    assert "100.0 [95.00, 105.0] ops/s (effective sample size 12 of 60 intervals)" in note
     two = of_courses(*[went("steady", within=within)] * 2)
     assert not any("batch means" in note for note in two.notes)
 
