@@ -104,7 +104,7 @@ def _whole(
         failures=tuple(_failure(run) for run in table.other_runs),
         notes=tuple(notes(study, table, deciding_cells, comparisons, drifts[0], ended, disturbed)),
         variation=tuple(explain(study, table, response) for response in in_depth),
-        shapes=tuple(shape for response in in_depth for shape in shapes(study, table, response)),
+        shapes=tuple(shape for response in in_depth for shape in shapes(study, table, response, comparisons)),
         drift=drifts,
         targets=tuple(targets.judge(study, target, cells) for target in study.targets),
         published=tuple(

@@ -10,7 +10,7 @@ from typing import Any
 from dyno.analysis import drift
 from dyno.analysis.sentences import levels, listed
 from dyno.analysis.table import UNSTEADY, Table
-from dyno.model.findings import CellSummary, Comparison, Drift, format_estimate, format_quantity, format_share
+from dyno.model.findings import CellSummary, Comparison, Drift, format_estimate, format_share
 from dyno.model.fractions import fraction_of
 from dyno.model.looks import looks
 from dyno.model.pairs import pairs
@@ -117,8 +117,8 @@ def _allowance(cells: Sequence[CellSummary], drifted: Drift) -> Iterator[str]:
     seen = "" if drifted.correlation is None else f" ({drift.resemblance(drifted)})"
     yield (
         f"Intervals of means are up to {widest:.1f} times as wide as Student's, since runs next to each other in time "
-        f"may resemble each other{seen}. Few runs do not tell how much, so it is provided for: more cells in the study, "
-        "or about 20 runs of each, make them narrower."
+        f"may resemble each other{seen}. Few runs do not tell how much, so it is provided for: more cells in the "
+        "study, or about 20 runs of each, make them narrower."
     )
 
 

@@ -18,6 +18,6 @@ def disturbances(environment: Mapping[str, Any]) -> Iterator[str]:
     average = load.get("one_minute")
     if average is not None and cpus and average > BUSY * cpus:
         yield (
-            f"The load average was {average:.3g} on {cpus:,} CPUs at the start: other programs were at work, or had just "
-            "been. What they take is missing from these figures, and not evenly."
+            f"The load average was {average:.3g} on {cpus:,} CPUs at the start: other programs were at work, or had "
+            "just been. What they take is missing from these figures, and not evenly."
         )

@@ -503,7 +503,7 @@ def test_one_cell_of_few_runs_says_why_its_interval_is_wider_than_the_textbook_s
     runs = Runs(plan).add_cells({0: [40.0, 50.0, 120.0, 190.0]})
     found = analyse(plan, runs, ended="max")
     cell = found.cells[0]
-    assert cell.allowance is not None and cell.allowance > 1.5
+    assert cell.allowance > 1.5
     half = 3.1824 * np.std([40, 50, 120, 190], ddof=1) / 2
     assert cell.ci == (0.0, pytest.approx(100 + cell.allowance * half, rel=1e-4))
     assert cell.precision == pytest.approx(cell.allowance * half / 100, rel=1e-4), "of the whole width"
