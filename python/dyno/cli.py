@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import sys
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from functools import wraps
 from pathlib import Path
 from typing import Any, ParamSpec
@@ -252,12 +253,12 @@ def _carry_out(
     rooms: Rooms, study: Study, file: Path, core: str, root: Path, work: Path | None, *, resume: bool = False
 ) -> tuple[Results, Ending | None]:
     """Run it into a results folder; without an ending where what is to be resumed had come to its own."""
-    with Interrupt() as interrupt, _journal() as journal:
+    with _data_folder(work), Interrupt() as interrupt, _journal() as journal:
         host = LocalHost(journal)
         if resume:
             _refuse_nothing_to_resume(root, study)
+        _make_folder(root)
         for folder in (root, work or root):
-            _make_folder(folder)
             refuse_full_disk(study, host, folder)
         if undo.living() > 1:
             click.echo("dyno: another dyno runs on this machine: each will disturb the other's figures", err=True)
@@ -317,6 +318,23 @@ def _make_folder(folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise UserError(f"cannot make the folder {folder}: {error.strerror or error}") from error
+
+
+@contextmanager
+def _data_folder(folder: Path | None) -> Iterator[None]:
+    """Have the folder where data live while they do; one that was made for them goes with them."""
+    made = folder is not None and not folder.exists()
+    if folder is not None and made:
+        try:
+            folder.mkdir()
+        except OSError as error:
+            raise UserError(f"--work: cannot make the folder {folder}: {error.strerror or error}") from error
+    try:
+        yield
+    finally:
+        if folder is not None and made:
+            with suppress(OSError):
+                folder.rmdir()
 
 
 def _refuse_nothing_to_resume(root: Path, study: Study) -> None:
@@ -426,6 +444,14 @@ def report(folder: Path, out: Path | None) -> int:
 def compare(first: Path, second: Path, form: str) -> int:
     """Set two results folders side by side, cell by cell."""
     a, b = Results(first), Results(second)
+    if first.resolve() == second.resolve():
+        raise UserError(f"{first} and {second} are the same results folder")
+    levels_a, levels_b = ([cell.levels for cell in each.study.cells] for each in (a, b))
+    if not any(levels in levels_b for levels in levels_a):
+        raise UserError(f"{first} and {second} have no cell in common: {a.study.study} and {b.study.study}")
+    for each in (a, b):
+        if each.study.pilot:
+            click.echo(f"dyno: {each.folder} is a pilot: a few blocks to plan by", err=True)
     found = compare_folders(a.study, a.runs, b.study, b.runs)
     if form == "json":
         click.echo(json.dumps([each.model_dump(mode="json") for each in found], indent=1))
@@ -583,9 +609,8 @@ def _selfcheck_made(scale: Scale, work: Path) -> Selfcheck:
     from dyno.selfcheck.measure import Bench, measure  # of use here alone
 
     core = core_binary()
-    with Interrupt() as interrupt, _journal() as journal:
+    with _data_folder(work), Interrupt() as interrupt, _journal() as journal:
         host = LocalHost(journal)
-        _make_folder(work)
         if undo.living() > 1:
             click.echo("dyno: another dyno runs on this machine: each will disturb the other's figures", err=True)
         environment = capture(core, {"data": work})

@@ -50,7 +50,7 @@ def _staged(
     found = _whole(comparing(study, [choice.cell for choice in chosen]), compared, ended, explained, disturbed)
     return found.model_copy(
         update={
-            "answer": staged_answer(study, found.answer, any_ok=any(cell.n for cell in found.cells)),
+            "answer": staged_answer(study, found.answer, chosen, any_ok=any(cell.n for cell in found.cells)),
             "runs": len(runs),
             "comparisons": tuple(
                 each.model_copy(update={"sentence": with_tuning(study, each, chosen)}) for each in found.comparisons
@@ -126,7 +126,7 @@ def _answer(
 ) -> str:
     if study.pilot:
         return PILOT
-    return effects.answer(of_factors) or answer(cells, comparisons, study.replicates.of, table.paces)
+    return effects.answer(study, of_factors) or answer(cells, comparisons, study.replicates.of, table.paces)
 
 
 def _failure(run: RunRecord) -> Failure:

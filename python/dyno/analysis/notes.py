@@ -14,11 +14,12 @@ from dyno.model.findings import CellSummary, Comparison, Drift, format_estimate,
 from dyno.model.fractions import fraction_of
 from dyno.model.looks import looks
 from dyno.model.pairs import pairs
-from dyno.model.run import RunRecord
+from dyno.model.run import Course, RunRecord
 from dyno.model.study import Study
 from dyno.model.units import counted, format_duration, format_percent
 
 TAILS = {"p50": 0.5, "p90": 0.1, "p95": 0.05, "p99": 0.01, "p999": 0.001}  # the share that lies above a quantile
+WARM_UPS = ("warmup", "warmup_operations")  # what a workload calls the one that is asked for
 MUCH_WIDER = 1.5  # than Student's: from here on a reader who reckons it over is told why
 FEW_RUNS = 5  # below it, nothing in the runs can show that noise is not normal
 # Settings that change what a store promises, not only how fast it is.
@@ -68,7 +69,7 @@ def notes(
     yield from _screening(study, cells)
     if study.order == "fixed" and len(study.cells) > 1:
         yield "The runs went in a fixed order: a drift of the machine can pose as a difference between cells."
-    yield _caches(study)
+    yield _caches(study, table)
 
 
 def _name(cell: CellSummary) -> str:
@@ -129,7 +130,8 @@ def _courses(study: Study, table: Table) -> Iterator[str]:
     of = f"of {counted(len(table.ok_runs), 'run')}"
     kinds = Counter(part.course for part, _ in parts)
     if unsteady := sum(kinds[kind] for kind in UNSTEADY):
-        slower = f" ({kinds['slowing down']:,} slowing down)" if kinds["slowing down"] else ""
+        ways: dict[Course, str] = {"slowing down": "slowing down", "none": "going up and down or still rising"}
+        slower = f" ({', '.join(f'{kinds[kind]:,} {way}' for kind, way in ways.items() if kinds[kind])})"
         yield (
             f"No steady state in {unsteady:,} {of}{slower}: their throughput was still changing, so a longer or a "
             "shorter run would have given other figures. Nothing of them is left out; their time lines show it."
@@ -341,10 +343,14 @@ def _screening(study: Study, cells: Sequence[CellSummary]) -> Iterator[str]:
         yield f"This fraction cannot tell apart, and each figure is of their sum: {listed(confounded)}."
 
 
-def _caches(study: Study) -> str:
+def _caches(study: Study, table: Table) -> str:
     states = {cell.host.caches for cell in study.cells}
     if states == {"cold"}:
         return "Caches were cold: a run counts from its first operation, the filling of caches included."
     if states == {"warm"}:
+        asked = any(cell.workload.options.get(name) for cell in study.cells for name in WARM_UPS)
+        looked = any(run.measured and run.measured.course for run in table.ok_runs)
+        if table.ok_runs and not asked and not looked:
+            return "No warm-up was asked for and none could be looked for: all of each run counts."
         return "Caches were warm: a run counts from the end of its warm-up."
     return "Caches were cold in some cells and warm in others; cold runs count from their first operation."

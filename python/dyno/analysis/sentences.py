@@ -136,7 +136,8 @@ def of_pair(found: Sequence[Comparison]) -> str:
     for each in found:
         by_verdict.setdefault(each.verdict, []).append(each)
     if len(by_verdict) == 1:
-        everywhere = f" in all {len(found)} combinations" if several else ""
+        number = "both" if len(found) == 2 else f"all {len(found)}"
+        everywhere = f" in {number} combinations" if several else ""
         if first.verdict == "not enough runs":
             return f"{b} and {a} cannot be compared{everywhere}" if several else first.sentence.rstrip(".")
         return f"{_claim(first)}{everywhere}: {_extremes(found)}"

@@ -299,8 +299,8 @@ def _sides_not_shown(
 ) -> str:
     """On which sides, up to the next crossings, no level is shown to differ as the crossing says; empty where some do.
 
-    Of few replicates the bootstrap alone is too bold: of two equal curves with six levels and 5 runs of each, it shows a
-    crossing in 16 to 20 % of studies (150 simulated of noise 10 and 40 %), and in 5 % with 10 runs.
+    Of few replicates the bootstrap alone is too bold: of two equal curves with six levels and 5 runs of each, it shows
+    a crossing in 16 to 20 % of studies (150 simulated of noise 10 and 40 %), and in 5 % with 10 runs.
     """
     before, after = bounds
     first, then = ("lower", "higher") if found.upward else ("higher", "lower")
@@ -326,8 +326,8 @@ def _crossing(
     elif not_shown:
         ci = None
         sentence = (
-            f"{where}the means of {b} and {a} cross at {factor} {_place(found.at)}, but no single level {not_shown} shows "
-            "a difference."
+            f"{where}the means of {b} and {a} cross at {factor} {_place(found.at)}, but no single level {not_shown} "
+            "shows a difference."
         )
     else:
         place = f"{factor} {_estimate(found.at, ci)}"
