@@ -99,7 +99,11 @@ def _answers_for_errors(command: Callable[P, int]) -> Callable[P, None]:
 
 def _study_options(command: Callable[P, Any]) -> Callable[P, Any]:
     command = click.option(
-        "--set", "overrides", multiple=True, metavar="KEY=VALUE", help="Override a key of the study."
+        "--set",
+        "overrides",
+        multiple=True,
+        metavar="KEY=VALUE",
+        help="Override a key of the study; a mapping adds to the one there, key by key.",
     )(command)
     return click.argument("file", type=click.Path(path_type=Path))(command)
 
@@ -465,7 +469,13 @@ def compare(first: Path, second: Path, form: str) -> int:
 @click.option("--base", "bases", multiple=True, required=True, metavar="KEY=VALUE|FOLDER", help="What it was.")
 @click.option("--new", "news", multiple=True, required=True, metavar="KEY=VALUE|FOLDER", help="What it is now.")
 @click.option("--slower", default="3%", show_default=True, help="The slow-down that matters.")
-@click.option("--set", "overrides", multiple=True, metavar="KEY=VALUE", help="Override a key of both.")
+@click.option(
+    "--set",
+    "overrides",
+    multiple=True,
+    metavar="KEY=VALUE",
+    help="Override a key of both; a mapping adds to the one there, key by key.",
+)
 @click.option("--scale", default="default", show_default=True)
 @click.option("--results", type=click.Path(path_type=Path, file_okay=False), default=_RESULTS, show_default=True)
 @click.option("--work", type=click.Path(path_type=Path, file_okay=False), help="Where the data under test live.")
