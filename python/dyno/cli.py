@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import sys
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from functools import wraps
 from pathlib import Path
 from typing import Any, ParamSpec
@@ -14,7 +15,15 @@ import click
 from rich.console import Console
 
 from dyno import __version__
-from dyno.analysis import analyse, cannot_tell, compare_folders, gate_blocks, gate_sessions
+from dyno.analysis import (
+    Session,
+    analyse,
+    cannot_tell,
+    compare_folders,
+    gate_blocks,
+    gate_sessions,
+    refuse_unlike,
+)
 from dyno.design import FEWEST_BLOCKS, forecast, of_pilot
 from dyno.hosts import LocalHost, UndoJournal, tools, undo
 from dyno.hosts.doctor import examine
@@ -22,6 +31,7 @@ from dyno.hosts.environment import capture, differences
 from dyno.hosts.local import core_binary
 from dyno.lab import Ending, Interrupt, Lab, Rooms, refuse_full_disk
 from dyno.model.base import RunError, UserError
+from dyno.model.disturbances import disturbances
 from dyno.model.findings import Findings
 from dyno.model.gate import Gate
 from dyno.model.run import Outcome, RunRecord
@@ -89,7 +99,11 @@ def _answers_for_errors(command: Callable[P, int]) -> Callable[P, None]:
 
 def _study_options(command: Callable[P, Any]) -> Callable[P, Any]:
     command = click.option(
-        "--set", "overrides", multiple=True, metavar="KEY=VALUE", help="Override a key of the study."
+        "--set",
+        "overrides",
+        multiple=True,
+        metavar="KEY=VALUE",
+        help="Override a key of the study; a mapping adds to the one there, key by key.",
     )(command)
     return click.argument("file", type=click.Path(path_type=Path))(command)
 
@@ -243,12 +257,12 @@ def _carry_out(
     rooms: Rooms, study: Study, file: Path, core: str, root: Path, work: Path | None, *, resume: bool = False
 ) -> tuple[Results, Ending | None]:
     """Run it into a results folder; without an ending where what is to be resumed had come to its own."""
-    with Interrupt() as interrupt, _journal() as journal:
+    with _data_folder(work), Interrupt() as interrupt, _journal() as journal:
         host = LocalHost(journal)
         if resume:
             _refuse_nothing_to_resume(root, study)
+        _make_folder(root)
         for folder in (root, work or root):
-            _make_folder(folder)
             refuse_full_disk(study, host, folder)
         if undo.living() > 1:
             click.echo("dyno: another dyno runs on this machine: each will disturb the other's figures", err=True)
@@ -310,6 +324,23 @@ def _make_folder(folder: Path) -> None:
         raise UserError(f"cannot make the folder {folder}: {error.strerror or error}") from error
 
 
+@contextmanager
+def _data_folder(folder: Path | None) -> Iterator[None]:
+    """Have the folder where data live while they do; one that was made for them goes with them."""
+    made = folder is not None and not folder.exists()
+    if folder is not None and made:
+        try:
+            folder.mkdir()
+        except OSError as error:
+            raise UserError(f"--work: cannot make the folder {folder}: {error.strerror or error}") from error
+    try:
+        yield
+    finally:
+        if folder is not None and made:
+            with suppress(OSError):
+                folder.rmdir()
+
+
 def _refuse_nothing_to_resume(root: Path, study: Study) -> None:
     if not list_results(root, study.study):
         raise UserError(f"nothing to resume: {root / study.study} has no results; run without --resume")
@@ -333,7 +364,7 @@ def _resumed(root: Path, study: Study, environment: dict[str, Any]) -> Results:
 def _conclude(folder: Path, ending: Ending | None, *, shows: bool = True) -> int:
     """Report what there is, name what is not as it should be, and choose the exit status."""
     results = Results(folder)
-    findings = analyse(results.study, results.runs, ended=results.ended)
+    findings = _findings(results)
     click.echo(f"report: {write_report(results, findings, folder)}", err=True)
     if shows:
         show_findings(findings, Console(highlight=False))
@@ -344,6 +375,11 @@ def _conclude(folder: Path, ending: Ending | None, *, shows: bool = True) -> int
     for line in wrong:
         click.echo(f"dyno: {line}", err=True)
     return NOT_OK if wrong or (ending and not ending.completed) else DONE
+
+
+def _findings(results: Results, explained: Sequence[str] = ()) -> Findings:
+    disturbed = tuple(disturbances(results.environment))
+    return analyse(results.study, results.runs, ended=results.ended, explained=explained, disturbed=disturbed)
 
 
 def _what_is_wrong(study: Study, runs: Sequence[RunRecord], findings: Findings) -> list[str]:
@@ -372,7 +408,7 @@ def _what_is_wrong(study: Study, runs: Sequence[RunRecord], findings: Findings) 
 def show(folder: Path, form: str, chosen: tuple[str, ...]) -> int:
     """Show what a results folder says."""
     results = Results(folder)
-    findings = analyse(results.study, results.runs, ended=results.ended, explained=chosen)
+    findings = _findings(results, chosen)
     known = list(dict.fromkeys(cell.response for cell in findings.cells))
     for name in chosen:
         if name not in known:
@@ -396,7 +432,7 @@ def show(folder: Path, form: str, chosen: tuple[str, ...]) -> int:
 def report(folder: Path, out: Path | None) -> int:
     """Write a results folder's report: one HTML page, and each figure as SVG, PNG and CSV."""
     results = Results(folder)
-    findings = analyse(results.study, results.runs, ended=results.ended)
+    findings = _findings(results)
     try:
         click.echo(write_report(results, findings, out or folder))
     except OSError as error:
@@ -412,6 +448,14 @@ def report(folder: Path, out: Path | None) -> int:
 def compare(first: Path, second: Path, form: str) -> int:
     """Set two results folders side by side, cell by cell."""
     a, b = Results(first), Results(second)
+    if first.resolve() == second.resolve():
+        raise UserError(f"{first} and {second} are the same results folder")
+    levels_a, levels_b = ([cell.levels for cell in each.study.cells] for each in (a, b))
+    if not any(levels in levels_b for levels in levels_a):
+        raise UserError(f"{first} and {second} have no cell in common: {a.study.study} and {b.study.study}")
+    for each in (a, b):
+        if each.study.pilot:
+            click.echo(f"dyno: {each.folder} is a pilot: a few blocks to plan by", err=True)
     found = compare_folders(a.study, a.runs, b.study, b.runs)
     if form == "json":
         click.echo(json.dumps([each.model_dump(mode="json") for each in found], indent=1))
@@ -425,7 +469,13 @@ def compare(first: Path, second: Path, form: str) -> int:
 @click.option("--base", "bases", multiple=True, required=True, metavar="KEY=VALUE|FOLDER", help="What it was.")
 @click.option("--new", "news", multiple=True, required=True, metavar="KEY=VALUE|FOLDER", help="What it is now.")
 @click.option("--slower", default="3%", show_default=True, help="The slow-down that matters.")
-@click.option("--set", "overrides", multiple=True, metavar="KEY=VALUE", help="Override a key of both.")
+@click.option(
+    "--set",
+    "overrides",
+    multiple=True,
+    metavar="KEY=VALUE",
+    help="Override a key of both; a mapping adds to the one there, key by key.",
+)
 @click.option("--scale", default="default", show_default=True)
 @click.option("--results", type=click.Path(path_type=Path, file_okay=False), default=_RESULTS, show_default=True)
 @click.option("--work", type=click.Path(path_type=Path, file_okay=False), help="Where the data under test live.")
@@ -445,7 +495,8 @@ def gate(
     """Say whether something became slower: status 1 if it did, 0 if it did not, 3 if the data cannot tell.
 
     With KEY=VALUE the study is run with those settings as the base and as the new side, interleaved in one study. With
-    results folders nothing is run: the new one is held against five or more sessions of the base on the same machine.
+    results folders of the study nothing is run: the new one is held against five or more sessions of the base on the
+    same machine. --base and --new may be given several times: for more settings, and --base for each folder.
     """
     try:
         limit = parse_share(slower)
@@ -457,8 +508,13 @@ def gate(
     if folders[0] or folders[1]:
         if any(len(found) != len(side) for found, side in zip(folders, (bases, news), strict=True)):
             raise UserError("--base and --new are both settings (KEY=VALUE), or both results folders")
-        found = _gate_folders(folders[0], folders[1], limit)
+        asked = load(file, Rooms.open().kinds(), scale=scale, overrides=overrides)
+        found = _gate_folders(asked, folders[0], folders[1], limit)
     else:
+        for option, side in (("--base", bases), ("--new", news)):
+            for given in side:
+                if "=" not in given:
+                    raise UserError(f"{option} {given}: neither a results folder nor a setting (KEY=VALUE)")
         found = _gate_run(file, scale, overrides, bases, news, limit, results, work)
     if form == "json":
         click.echo(found.model_dump_json(indent=1))
@@ -480,6 +536,8 @@ def _gate_run(
     rooms = Rooms.open()
     kinds = rooms.kinds()
     base, new = (load(file, kinds, scale=scale, overrides=(*overrides, *side)) for side in (bases, news))
+    for side in (base, new):
+        rooms.refuse_given(side)
     # Half of what matters: then a version that is as fast as the other is told from one that is just too slow.
     study = interleave(base, new, precision=f"{limit / 2 * 100:.6f}%")
     done, ending = _carry_out(rooms, study, file, core_binary(), results, work)
@@ -488,17 +546,21 @@ def _gate_run(
     return gate_blocks(study, done.runs, slower=limit)
 
 
-def _gate_folders(bases: Sequence[Path], news: Sequence[Path], limit: float) -> Gate:
+def _gate_folders(asked: Study, bases: Sequence[Path], news: Sequence[Path], limit: float) -> Gate:
     if len(news) != 1:
         raise UserError(f"--new: one results folder is held against the base, got {len(news)}")
     new, earlier = Results(news[0]), [Results(folder) for folder in bases]
     if any(each.study.stages is not None for each in (new, *earlier)):
         raise UserError("a folder of a staged study cannot be gated: which cells it compares was picked there")
+    *base, latest = (Session(str(each.folder), each.study, each.runs) for each in (*earlier, new))
+    refuse_unlike(asked, base, latest)
+    # The study file says what is judged: of folders too the gate may be on another response than they were run for.
+    judged = new.study.model_copy(update={"replicates": asked.replicates})
     for each in earlier:
         if changed := differences(each.environment, new.environment, programs=False):
             why = f"{each.folder} is of another machine: {'; '.join(changed)}"
-            return cannot_tell(new.study, why, slower=limit)
-    return gate_sessions([(each.study, each.runs) for each in earlier], (new.study, new.runs), slower=limit)
+            return cannot_tell(judged, why, slower=limit)
+    return gate_sessions([(each.study, each.runs) for each in base], (judged, latest.runs), slower=limit)
 
 
 @main.command()
@@ -556,9 +618,8 @@ def _selfcheck_made(scale: Scale, work: Path) -> Selfcheck:
     from dyno.selfcheck.measure import Bench, measure  # of use here alone
 
     core = core_binary()
-    with Interrupt() as interrupt, _journal() as journal:
+    with _data_folder(work), Interrupt() as interrupt, _journal() as journal:
         host = LocalHost(journal)
-        _make_folder(work)
         if undo.living() > 1:
             click.echo("dyno: another dyno runs on this machine: each will disturb the other's figures", err=True)
         environment = capture(core, {"data": work})

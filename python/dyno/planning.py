@@ -97,9 +97,10 @@ def _design(study: Study) -> Iterator[str]:
     elif fraction is None and cells < combinations:
         yield f"design: factorial, {cells} of {combinations} combinations of {len(study.factors)} factors"
     elif fraction is None:
-        yield f"design: factorial, all {cells} combinations of {len(study.factors)} factors"
+        of = f"{_all(cells)} of {counted(len(study.factors), 'factor')}"
+        yield f"design: factorial, {of}" if study.factors else "design: the only cell"
     elif not fraction.generators:
-        yield f"design: screening, 2^{len(study.factors)}: all {cells} combinations of two levels a factor"
+        yield f"design: screening, 2^{len(study.factors)}: {_all(cells)} of two levels a factor"
     else:
         halvings, resolution = len(fraction.generators), fraction.resolution or 0
         numeral = {3: "III", 4: "IV", 5: "V", 6: "VI", 7: "VII", 8: "VIII"}.get(resolution, str(resolution))
@@ -173,8 +174,17 @@ def _fewest_and_most(study: Study) -> tuple[int, int]:
 
 
 def _blocks(least: int, most: int, study: Study) -> str:
-    runs = len(study.cells)
-    return f"blocks: {least} to {most} of {runs} runs each = {least * runs} to {most * runs} runs"
+    runs, raised = len(study.cells), ""
+    if least > study.replicates.min:
+        raised = f" (min: {study.replicates.min} is too early to call a {looks(study).at} precise)"
+    if least == most:
+        return f"blocks: {least} of {counted(runs, 'run')} each = {counted(least * runs, 'run')}{raised}"
+    each = f"{counted(runs, 'run')} each"
+    return f"blocks: {least} to {most} of {each} = {least * runs} to {most * runs} runs{raised}"
+
+
+def _all(combinations: int) -> str:
+    return "both combinations" if combinations == 2 else f"all {counted(combinations, 'combination')}"
 
 
 def _picks(study: Study) -> Iterator[str]:
@@ -206,7 +216,7 @@ def _order(study: Study, blocks: int, most: int) -> Iterator[str]:
 def _rule(study: Study) -> Iterator[str]:
     asked, rule = study.replicates, Rule.of(study)
     wanted = "the ratio of each comparison" if rule.looks.at == "ratio" else "each cell's mean"
-    ends = [f"after {asked.max} blocks"]
+    ends = [f"after {counted(asked.max, 'block')}"]
     if asked.budget is not None:
         ends.append(f"before a block that would pass {format_duration(asked.budget)}")
     yield (
@@ -219,8 +229,8 @@ def _rule(study: Study) -> Iterator[str]:
         yield f"looked at once, after block {rule.looks.last}{many}: intervals need not be widened"
     else:
         yield (
-            f"looked at after block {rule.looks.first} and after each later one{many}: intervals that decide are made "
-            f"{rule.widening:.3g} times as wide, to be honest in spite of it"
+            f"looked at after block {rule.looks.first} and after each later one{many}: because of these repeated "
+            f"looks, the intervals are made {rule.widening:.3g} times as wide"
         )
 
 

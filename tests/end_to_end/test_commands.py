@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import shutil
 import signal
 import subprocess
 import time
@@ -86,7 +87,7 @@ def test_a_staged_study_picks_on_some_runs_and_compares_on_others(dyno: Dyno, st
     answer = dyno("run", study(STAGED))
     assert answer.returncode == 0, answer.stderr
     assert "run 1 stage 1 block 1" in answer.stderr
-    assert "two is faster than one in all 2 combinations" in answer.stdout
+    assert "two is faster than one in both combinations" in answer.stdout
     folder = results_of(tmp_path, "best-case")
     shown = json.loads(dyno("show", folder, "--format", "json").stdout)
     assert [choice["chosen"] for choice in shown["choices"]] == ["high", "high", "top", "top"]
@@ -96,11 +97,36 @@ def test_a_staged_study_picks_on_some_runs_and_compares_on_others(dyno: Dyno, st
     deciding = [cell for cell in shown["cells"] if cell["response"] == "throughput"]
     assert sum(cell["n"] for cell in deciding) == stages.count(2)
     assert "Stage one: the best tuning" in (folder / "report.html").read_text()
-    assert dyno("compare", folder, folder).returncode == 0
+    assert dyno("compare", folder, shutil.copytree(folder, tmp_path / "copy")).returncode == 0
 
 
 def test_a_staged_study_cannot_be_gated(dyno: Dyno, study: Write) -> None:
     refused(dyno("gate", study(STAGED), "--base", "seed=1", "--new", "seed=2"), "stages", "cell by cell")
+
+
+def test_a_rate_that_was_given_cannot_be_gated(dyno: Dyno, study: Write, tmp_path: Path) -> None:
+    rated = ("gate", study(SQLITE), "--base", "workload.rate=50", "--new", "workload.rate=100")
+    refused(dyno(*rated), "throughput comes at a given rate", "replicates.of=latency_p99")
+    assert not (tmp_path / "results").exists()
+
+
+def test_what_is_neither_a_folder_nor_a_setting_is_blamed_on_its_own_option(dyno: Dyno, study: Write) -> None:
+    refused(dyno("gate", study(), "--base", "seed=1", "--new", "foo"), "--new foo", "neither a results folder")
+
+
+def test_folders_are_gated_as_sessions_of_the_study_file_once_each(dyno: Dyno, study: Write, tmp_path: Path) -> None:
+    for seed in range(6):
+        short = ("--set", "replicates.min=2", "--set", "replicates.max=2", "--set", f"seed={seed}")
+        assert dyno("run", study(), *short).returncode == 0
+    *base, new = sorted((tmp_path / "results" / "simulated").iterdir())
+    sides = [word for folder in base for word in ("--base", folder)]
+    answer = dyno("gate", study(), *sides, "--new", new, "--slower", "90%")
+    assert answer.returncode == 0, answer.stderr
+    assert "that of the base" in answer.stdout
+    refused(dyno("gate", study(), *sides, "--new", base[0]), "hold the same runs")
+    other = study(SIMULATED.replace("study: simulated", "study: mine"), "mine.yaml")
+    refused(dyno("gate", other, *sides, "--new", new), "is of study simulated, and the study file is of mine")
+    refused(dyno("gate", study(), *sides, "--new", new, "--set", "host.caches=cold"), "differ in host.caches")
 
 
 @pytest.mark.parametrize(
@@ -277,6 +303,25 @@ def test_compare_sets_two_folders_side_by_side_and_never_says_faster(dyno: Dyno,
     assert "not interleaved" in answer.stdout
     assert "faster" not in answer.stdout
     assert len(json.loads(dyno("compare", a, b, "--format", "json").stdout)) == 2
+
+
+def test_folders_that_cannot_be_set_side_by_side_are_refused(dyno: Dyno, study: Write, tmp_path: Path) -> None:
+    short = ("--set", "replicates.min=2", "--set", "replicates.max=2")
+    for factors in ("[1000]", "[2000]"):
+        assert dyno("run", study(), *short, "--set", f"factors.mean={factors}").returncode == 0
+    a, b = sorted((tmp_path / "results" / "simulated").iterdir())
+    refused(dyno("compare", a, a), "the same results folder")
+    refused(dyno("compare", a, b), "have no cell in common")
+
+
+def test_a_folder_for_data_is_made_within_one_that_is_there_and_goes_again(
+    dyno: Dyno, study: Write, tmp_path: Path
+) -> None:
+    refused(dyno("run", study(), "--work", "not/there"), "--work", "not/there")
+    assert dyno("run", study(), "--work", "data", "--set", "replicates.max=3").returncode == 0
+    refused(dyno("selfcheck", "--quick", "--work", "not/there"), "--work", "not/there")
+    assert not (tmp_path / "not").exists()
+    assert not (tmp_path / "data").exists()
 
 
 def test_doctor_finds_what_is_needed_and_leaves_nothing(dyno: Dyno, tmp_path: Path) -> None:

@@ -82,6 +82,16 @@ def test_plan_shows_a_fraction_with_what_it_cannot_tell_apart(dyno: Dyno, study:
     assert "1.07 times as wide" in answer.stdout
 
 
+def test_plan_says_what_becomes_of_too_early_a_look_and_counts_as_people_do(dyno: Dyno, study: Write) -> None:
+    early = dyno("plan", study(), "--set", "replicates={min: 3, max: 8, precision_of: mean}").stdout
+    assert "blocks: 4 to 8 of " in early
+    assert "(min: 3 is too early to call a mean precise)" in early
+    assert "because of these repeated looks, the intervals are made 1.07 times as wide" in early
+    once = dyno("plan", study(), "--set", "replicates={min: 5, max: 5}").stdout
+    assert "blocks: 5 of " in once
+    assert "too early" not in once
+
+
 def test_plan_shows_what_named_cells_leave_uncompared(dyno: Dyno, study: Write) -> None:
     lines = dyno("plan", study(CELLS)).stdout.splitlines()
     assert only(lines, "design: cells, 3 named of 6 combinations")
@@ -178,7 +188,7 @@ def test_a_pilot_of_a_screening_tells_the_effect_of_a_factor_that_it_will_find(d
 def test_a_screening_study_tells_the_effect_that_was_planted(dyno: Dyno, study: Write, tmp_path: Path) -> None:
     answer = dyno("run", study(SCREENING))
     assert answer.returncode == 0, answer.stderr
-    assert answer.stdout.startswith("What changes throughput most, high to low: mean (or b x d, c x e): 1.")
+    assert answer.stdout.startswith("Largest effects on throughput (high level / low level): mean, ")
     (folder,) = folders(tmp_path, "settings")
     effects = json.loads(dyno("show", folder, "--format", "json").stdout)["effects"]
     (mean,) = [each for each in effects if each["factors"] == ["mean"] and each["response"] == "throughput"]

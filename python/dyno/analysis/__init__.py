@@ -4,6 +4,14 @@ from __future__ import annotations
 
 from dyno.analysis.findings import analyse
 from dyno.analysis.folders import compare_folders
-from dyno.analysis.gate import cannot_tell, gate_blocks, gate_sessions
+from dyno.analysis.gate import Session, cannot_tell, gate_blocks, gate_sessions, refuse_unlike
 
-__all__ = ["analyse", "cannot_tell", "compare_folders", "gate_blocks", "gate_sessions"]
+__all__ = [
+    "Session",
+    "analyse",
+    "cannot_tell",
+    "compare_folders",
+    "gate_blocks",
+    "gate_sessions",
+    "refuse_unlike",
+]

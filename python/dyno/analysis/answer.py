@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from dyno.analysis import sentences
 from dyno.model import responses
-from dyno.model.findings import CellSummary, Comparison, Pace, format_estimate
+from dyno.model.findings import CellSummary, Choice, Comparison, Pace, format_estimate
 from dyno.model.study import Study
 from dyno.model.units import counted
 
@@ -28,12 +28,18 @@ def answer(
     return _from_cells(cells, response, paces)
 
 
-def staged_answer(study: Study, compared: str, *, any_ok: bool) -> str:
+def staged_answer(study: Study, compared: str, chosen: Sequence[Choice], *, any_ok: bool) -> str:
     """The answer of stage two, and what was compared there."""
     assert study.stages is not None, "only a staged study has picked first"
     if not any_ok:
         return "No answer yet: what is picked in stage one has not been compared."
-    return f"{compared} Each {study.compare} is at the {study.stages.best} picked as its best, on other runs."
+    doubtful = sum(not choice.shown and choice.could_be > 1 for choice in chosen)
+    shown = "picked as its best, on other runs"
+    if doubtful:
+        shown = (
+            f"picked in stage one, which is not shown to be the best in {doubtful} of {counted(len(chosen), 'choice')}"
+        )
+    return f"{compared} Each {study.compare} is at the {study.stages.best} {shown}."
 
 
 def _from_comparisons(comparisons: Sequence[Comparison]) -> str:

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from dyno import stats
 from dyno.analysis import sentences
+from dyno.analysis.rounding import rounded
 from dyno.analysis.table import Table
 from dyno.model import responses
 from dyno.model.findings import CellSummary, Comparison
@@ -28,8 +29,8 @@ def summarise(
     found = _means(study, table, response, cells, study.replicates.confidence)
     widths = stats.relative_widths(found)
     return [
-        _summary(study, table, response, cell, _interval(mean, half), float(width), of_cell.get(cell.index, ()))
-        for cell, mean, half, width in zip(cells, found.mean, found.half, widths, strict=True)
+        _summary(study, table, response, cell, _interval(mean, half), wider, float(width), of_cell.get(cell.index, ()))
+        for cell, mean, half, wider, width in zip(cells, found.mean, found.half, found.allowance, widths, strict=True)
     ]
 
 
@@ -57,7 +58,10 @@ def _means(study: Study, table: Table, response: str, cells: Sequence[Cell], con
 
 
 def _interval(mean: float, half: float) -> tuple[float, float] | None:
-    return (float(mean - half), float(mean + half)) if math.isfinite(half) else None
+    """It ends at 0, below which no response has values: that takes no truth out of it."""
+    if not math.isfinite(half):
+        return None
+    return (float(max(mean - half, 0.0) if mean >= 0 else mean - half), float(mean + half))
 
 
 def _summary(
@@ -66,6 +70,7 @@ def _summary(
     response: str,
     cell: Cell,
     interval: tuple[float, float] | None,
+    wider: float,
     width: float,
     comparisons: Sequence[Comparison],
 ) -> CellSummary:
@@ -95,6 +100,7 @@ def _summary(
         max=found.max,
         range=found.range,
         ci=interval,
+        allowance=rounded(float(wider)) if interval else None,
         precision=width if math.isfinite(width) else None,
         converged=converged,
         reached=_reached(width, comparisons if when.at == "ratio" else ()),

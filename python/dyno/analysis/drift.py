@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from dyno import stats
 from dyno.analysis.rounding import rounded, rounded_interval
 from dyno.analysis.sentences import levels, listed
-from dyno.analysis.table import Observation, Table
+from dyno.analysis.table import Observation, Table, given
 from dyno.model import responses
 from dyno.model.findings import Change, Drift, Outlier, format_p, format_share
 from dyno.model.study import Study
@@ -44,10 +44,10 @@ def drift(study: Study, table: Table, response: str) -> Drift:
     """Look for what the order of runs did, or say why that was not done."""
     title = responses.lookup(response).title
     several = [each for each in table.observed(response) if len(table.of(response, each.cell)) > 1]
-    reason = None
-    if len(several) < FEWEST:
+    reason = given(table, response)
+    if not reason and len(several) < FEWEST:
         reason = f"{counted(len(several), 'run')} of cells with two or more are too few; it takes {FEWEST}"
-    elif min(each.value for each in several) <= 0:
+    elif not reason and min(each.value for each in several) <= 0:
         reason = "some values are not above 0, and are no share of another"
     if reason:
         return Drift(response=response, sentence=f"Drift of {title} was not looked for: {reason}.", reason=reason)
@@ -203,11 +203,16 @@ def _sentence(
     )
     if parts:
         return f"{title[0].upper()}{title[1:]} drifted over the {runs:,} runs: {', and '.join(parts)}; {kept}."
-    resemble = "resemble" if correlation > 2 * error else "do not resemble"
+    resemble = "resemble" if correlation > 2 * error else "are not shown to resemble"
     return (
         f"No drift of {title} is shown over the {runs:,} runs: neither a trend nor a change; neighbours in time "
-        f"{resemble} each other (correlation {correlation:.2f}); {kept}."
+        f"{resemble} each other (correlation {correlation:.2f}, standard error {error:.2f}); {kept}."
     )
+
+
+def resemblance(found: Drift) -> str:
+    """What is known of neighbours in time, in figures."""
+    return f"correlation {found.correlation or 0.0:.2f}, standard error {found.correlation_error or 0.0:.2f}"
 
 
 def _from_first_to_last(share: float) -> float:

@@ -120,7 +120,7 @@ def _sentence(
     return f"{first} and {second} interact: {where}, {title} is {size} that where one is ({basis})."
 
 
-def answer(found: Sequence[FactorEffect]) -> str | None:
+def answer(study: Study, found: Sequence[FactorEffect]) -> str | None:
     """The largest effects, in a sentence or two; None where there is none to tell of."""
     measured = [effect for effect in found if effect.ci is not None]
     if not measured:
@@ -132,15 +132,26 @@ def answer(found: Sequence[FactorEffect]) -> str | None:
     title = responses.lookup(measured[0].response).title
     if not shown:
         return f"No effect on {title} is shown of any factor or interaction of two."
-    told = [f"{_or_alias(effect)}: {format_ratio(effect.ratio, effect.ci)}" for effect in shown[:TO_NAME] if effect.ci]
+    told = [
+        f"{_against(study, effect)}: {format_ratio(effect.ratio, effect.ci)}{_or_alias(effect)}"
+        for effect in shown[:TO_NAME]
+        if effect.ci
+    ]
     more = len(shown) - len(told)
     rest = f", and {counted(more, 'further effect')}" if more else ""
     return (
-        f"What changes {title} most, high to low: {'; '.join(told)}{rest}. "
+        f"Largest effects on {title} (high level / low level): {'; '.join(told)}{rest}. "
         f"No effect is shown of {len(measured) - len(shown)} of {len(measured)}."
     )
 
 
+def _against(study: Study, effect: FactorEffect) -> str:
+    """`mix, c against a`; of an interaction, which has no levels, the factors."""
+    if len(effect.factors) > 1:
+        return " x ".join(effect.factors)
+    low, high = study.factor(effect.factors[0]).levels
+    return f"{effect.factors[0]}, {high.name} against {low.name}"
+
+
 def _or_alias(effect: FactorEffect) -> str:
-    name = " x ".join(effect.factors)
-    return f"{name} (or {', '.join(effect.aliases)})" if effect.aliases else name
+    return f" (may instead be {', '.join(effect.aliases)})" if effect.aliases else ""

@@ -22,26 +22,35 @@ from dyno.model.study import Study
 PILOT = "No answer: this is a pilot, a few blocks to plan the study by."
 
 
-def analyse(study: Study, runs: Sequence[RunRecord], *, ended: str | None, explained: Sequence[str] = ()) -> Findings:
+def analyse(
+    study: Study,
+    runs: Sequence[RunRecord],
+    *,
+    ended: str | None,
+    explained: Sequence[str] = (),
+    disturbed: Sequence[str] = (),
+) -> Findings:
     """All that the runs of a study say. `ended` is why the study ended; None where it has not.
 
     What explains the variation, the shape over ordered factors and drift are given of the deciding response, and of
-    those that `explained` names besides.
+    those that `explained` names besides. `disturbed` says what else went on on the machine.
 
     Raises ValueError for a run of a cell that the study has not.
     """
     found = _whole if study.stages is None else _staged
-    return found(study, runs, ended, explained)
+    return found(study, runs, ended, explained, disturbed)
 
 
-def _staged(study: Study, runs: Sequence[RunRecord], ended: str | None, explained: Sequence[str]) -> Findings:
+def _staged(
+    study: Study, runs: Sequence[RunRecord], ended: str | None, explained: Sequence[str], disturbed: Sequence[str]
+) -> Findings:
     """Findings of stage two alone, with what stage one picked for it beside them."""
     chosen = choose(study, runs)
     compared = compared_runs(runs, chosen)
-    found = _whole(comparing(study, [choice.cell for choice in chosen]), compared, ended, explained)
+    found = _whole(comparing(study, [choice.cell for choice in chosen]), compared, ended, explained, disturbed)
     return found.model_copy(
         update={
-            "answer": staged_answer(study, found.answer, any_ok=any(cell.n for cell in found.cells)),
+            "answer": staged_answer(study, found.answer, chosen, any_ok=any(cell.n for cell in found.cells)),
             "runs": len(runs),
             "comparisons": tuple(
                 each.model_copy(update={"sentence": with_tuning(study, each, chosen)}) for each in found.comparisons
@@ -53,7 +62,9 @@ def _staged(study: Study, runs: Sequence[RunRecord], ended: str | None, explaine
     )
 
 
-def _whole(study: Study, runs: Sequence[RunRecord], ended: str | None, explained: Sequence[str]) -> Findings:
+def _whole(
+    study: Study, runs: Sequence[RunRecord], ended: str | None, explained: Sequence[str], disturbed: Sequence[str]
+) -> Findings:
     table = tabulate(study, runs)
     cells: list[CellSummary] = []
     of_factors: list[FactorEffect] = []
@@ -91,9 +102,9 @@ def _whole(study: Study, runs: Sequence[RunRecord], ended: str | None, explained
         comparisons=tuple(comparisons),
         effects=tuple(of_factors),
         failures=tuple(_failure(run) for run in table.other_runs),
-        notes=tuple(notes(study, table, deciding_cells, comparisons, drifts[0], ended)),
+        notes=tuple(notes(study, table, deciding_cells, comparisons, drifts[0], ended, disturbed)),
         variation=tuple(explain(study, table, response) for response in in_depth),
-        shapes=tuple(shape for response in in_depth for shape in shapes(study, table, response)),
+        shapes=tuple(shape for response in in_depth for shape in shapes(study, table, response, comparisons)),
         drift=drifts,
         targets=tuple(targets.judge(study, target, cells) for target in study.targets),
         published=tuple(
@@ -115,7 +126,7 @@ def _answer(
 ) -> str:
     if study.pilot:
         return PILOT
-    return effects.answer(of_factors) or answer(cells, comparisons, study.replicates.of, table.paces)
+    return effects.answer(study, of_factors) or answer(cells, comparisons, study.replicates.of, table.paces)
 
 
 def _failure(run: RunRecord) -> Failure:

@@ -54,6 +54,17 @@ def compare_folders(
     ]
 
 
+def unlike(a: Study, b: Study, *, settings: bool = False) -> list[str]:
+    """In which keys two studies asked for different things; those of the system itself only with `settings`."""
+    cells_a, cells_b = ({_key(cell.levels): cell for cell in study.cells} for study in (a, b))
+    if cells_a.keys() != cells_b.keys():
+        return ["their cells"]
+    found = {key for levels in cells_a for key in _differences(cells_a[levels], cells_b[levels])}
+    if not settings:
+        found = {key for key in found if not key.startswith("system.") or key == "system.kind"}
+    return sorted(found | ({"observe"} if a.observe != b.observe else set()))
+
+
 def _differences(a: Cell | None, b: Cell | None) -> tuple[str, ...]:
     """The keys in which two cells of the same levels differ: they were asked for different things."""
     if a is None or b is None:
@@ -65,7 +76,8 @@ def _differences(a: Cell | None, b: Cell | None) -> tuple[str, ...]:
 def _flat(tree: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
     leaves: dict[str, Any] = {}
     for key, value in tree.items():
-        name = f"{prefix}{key}".replace(".options", "")
+        # As a study file spells them.
+        name = f"{prefix}{key}".replace("system.options", "system.config").replace(".options", "")
         leaves |= _flat(value, f"{name}.") if isinstance(value, Mapping) else {name: value}
     return leaves
 

@@ -9,17 +9,21 @@ tell, which is no reason to let a change pass.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from dyno import stats
 from dyno.analysis import sentences
+from dyno.analysis.folders import unlike
 from dyno.analysis.table import Table, compared, tabulate
 from dyno.model import responses
+from dyno.model.base import UserError
 from dyno.model.findings import format_ratio, format_share
 from dyno.model.gate import Gate, GateCell, GateVerdict
 from dyno.model.looks import looks
 from dyno.model.pairs import Pair, pairs
+from dyno.model.responses import Better
 from dyno.model.run import RunRecord
 from dyno.model.study import Study
 from dyno.model.units import counted
@@ -48,6 +52,8 @@ def _of_pair(study: Study, table: Table, pair: Pair) -> _Found:
     a, b = table.in_blocks(response, pair.a.index), table.in_blocks(response, pair.b.index)
     common = sorted(a.keys() & b.keys())
     values_a, values_b = [a[block] for block in common], [b[block] for block in common]
+    if _given(response, [(table, pair.a.index), (table, pair.b.index)]):
+        return _Found(pair.within, None, sentences.given(response))
     if len(common) < 2:
         return _Found(pair.within, None, sentences.too_few(pair.level_a, len(a), pair.level_b, len(b)))
     if min([*values_a, *values_b]) <= 0:
@@ -56,6 +62,11 @@ def _of_pair(study: Study, table: Table, pair: Pair) -> _Found:
     when = looks(study)
     widening = stats.widening_of_ratios(when.comparisons, when.first, when.last)
     return _Found(pair.within, shift.widened(widening) if shift else None)
+
+
+def _given(response: str, cells: Iterable[tuple[Table, int]]) -> bool:
+    """Whether it is a rate that was asked for in one of the cells: that says nothing of what the system can do."""
+    return responses.lookup(response).of_pace and any(table.paces.get(cell) == "rate" for table, cell in cells)
 
 
 def _towards_slower(response: str, a: Sequence[float], b: Sequence[float]) -> tuple[Sequence[float], Sequence[float]]:
@@ -74,16 +85,16 @@ def gate_sessions(
     """
     study, runs = new
     response = study.replicates.of
-    tables = [(each, tabulate(each, compared(each, of))) for each, of in base]
     table = tabulate(study, compared(study, runs))
+    tables = [(each, tabulate(each, compared(each, of))) for each, of in base]
     found = []
     for cell in study.cells:
+        places = [(of, other.index) for each, of in tables for other in each.cells if other.levels == cell.levels]
+        sessions = [values for of, index in places if (values := of.of(response, index))]
         values = table.of(response, cell.index)
-        sessions = [
-            each.of(response, other.index) for of, each in tables for other in of.cells if other.levels == cell.levels
-        ]
-        sessions = [session for session in sessions if session]
-        if len(sessions) < FEWEST_SESSIONS:
+        if _given(response, [(table, cell.index), *places]):
+            found.append(_Found(cell.levels, None, sentences.given(response)))
+        elif len(sessions) < FEWEST_SESSIONS:
             why = (
                 f"{counted(len(sessions), 'session')} of the base: how much one session of this machine "
                 f"differs from the next takes {FEWEST_SESSIONS} to know"
@@ -96,6 +107,41 @@ def gate_sessions(
             means = [sign * _mean_log(session) for session in sessions]
             found.append(_Found(cell.levels, stats.next_shift(means, sign * _mean_log(values))))
     return _gate(study, found, slower, interleaved=False)
+
+
+class Session(NamedTuple):
+    """A results folder, by the name that it was given by."""
+
+    name: str
+    study: Study
+    runs: Sequence[RunRecord]
+
+
+def refuse_unlike(asked: Study, base: Sequence[Session], new: Session) -> None:
+    """Raise UserError unless each is another session of what is asked.
+
+    The workload and the state of the host have to be those of the study. The system's own settings are to be alike
+    among the sessions of the base; those of the new one may differ, since they may be what changed.
+    """
+    for each in (*base, new):
+        if each.study.study != asked.study:
+            raise UserError(f"{each.name} is of study {each.study.study}, and the study file is of {asked.study}")
+        if each.study.pilot:
+            raise UserError(f"{each.name} is a pilot: a few blocks to plan by, and no session of the study")
+        if differs := unlike(asked, each.study):
+            raise UserError(
+                f"{each.name} is not what the study file asks: they differ in {sentences.listed(differs)}; give the "
+                "--scale and --set that the folders were run with"
+            )
+        if differs := [] if each is new else unlike(base[0].study, each.study, settings=True):
+            raise UserError(f"{each.name} and {base[0].name} differ in {sentences.listed(differs)}: they are one base")
+    of_run: dict[int, int] = {}
+    sessions = (*base, new)
+    for place, each in enumerate(sessions):
+        for run in each.runs:
+            other = of_run.setdefault(run.started_ns, place)
+            if other != place:
+                raise UserError(f"{each.name} and {sessions[other].name} hold the same runs: each session counts once")
 
 
 def _mean_log(values: Sequence[float]) -> float:
@@ -112,7 +158,8 @@ def _gate(study: Study, found: Sequence[_Found], slower: float, *, interleaved: 
     alpha = 1 - confidence
     shown = stats.holm([each.shift.p_above(limit) if each.shift else None for each in found])
     absent = [1 - each.shift.p_above(limit) if each.shift else None for each in found]
-    cells = tuple(_cell(each, p, q, alpha, confidence) for each, p, q in zip(found, shown, absent, strict=True))
+    better = responses.lookup(study.replicates.of).better
+    cells = tuple(_cell(each, p, q, alpha, confidence, better) for each, p, q in zip(found, shown, absent, strict=True))
     verdicts = {cell.verdict for cell in cells}
     verdict: GateVerdict = "cannot tell"
     if "slower" in verdicts:
@@ -130,15 +177,17 @@ def _gate(study: Study, found: Sequence[_Found], slower: float, *, interleaved: 
     )
 
 
-def _cell(found: _Found, p: float | None, q: float | None, alpha: float, confidence: float) -> GateCell:
+def _cell(found: _Found, p: float | None, q: float | None, alpha: float, confidence: float, better: Better) -> GateCell:
     if found.shift is None or p is None or q is None:
         return GateCell(levels=dict(found.levels), n=0, verdict="cannot tell", why=found.why)
-    ratio = found.shift.ratio(confidence)
+    slow = found.shift.ratio(confidence)
     verdict: GateVerdict = "slower" if p <= alpha else "not slower" if q <= alpha else "cannot tell"
     return GateCell(
         levels=dict(found.levels),
-        slowdown=ratio.ratio,
-        ci=(ratio.lo, ratio.hi),
+        slowdown=slow.ratio,
+        ci=(slow.lo, slow.hi),
+        ratio=slow.ratio if better == "lower" else 1 / slow.ratio,
+        ratio_ci=(slow.lo, slow.hi) if better == "lower" else (1 / slow.hi, 1 / slow.lo),
         n=found.shift.n,
         p_slower=p,
         p_not_slower=q,
@@ -163,6 +212,8 @@ def _cells(count: int) -> str:
 
 def _told(cell: GateCell) -> str:
     where = sentences.levels(cell.levels) or "the only cell"
-    if cell.slowdown is None or cell.ci is None:
+    if cell.slowdown is None or cell.ratio is None or cell.ratio_ci is None:
         return f"{where}: {cell.why}"
-    return f"{where}: {format_ratio(cell.slowdown, cell.ci)} as slow, n = {cell.n}"
+    times = format_share(max(cell.slowdown, 1 / cell.slowdown) - 1)
+    pace = f"{times} {'slower' if cell.slowdown > 1 else 'faster'}"
+    return f"{where}: {format_ratio(cell.ratio, cell.ratio_ci)} that of the base ({pace}, n = {cell.n})"

@@ -13,14 +13,17 @@ from dyno import stats
 from dyno.analysis import drift
 from dyno.analysis.sentences import levels, listed
 from dyno.analysis.table import UNSTEADY, Table
-from dyno.model.findings import CellSummary, Comparison, Drift, format_estimate, format_quantity, format_share
+from dyno.model.findings import CellSummary, Comparison, Drift, format_estimate, format_share
 from dyno.model.fractions import fraction_of
+from dyno.model.looks import looks
 from dyno.model.pairs import pairs
-from dyno.model.run import RunRecord
+from dyno.model.run import Course, RunRecord
 from dyno.model.study import Study
 from dyno.model.units import counted, format_duration, format_percent
 
 TAILS = {"p50": 0.5, "p90": 0.1, "p95": 0.05, "p99": 0.01, "p999": 0.001}  # the share that lies above a quantile
+WARM_UPS = ("warmup", "warmup_operations")  # what a workload calls the one that is asked for
+MUCH_WIDER = 1.5  # than Student's: from here on a reader who reckons it over is told why
 FEW_RUNS = 5  # below it, nothing in the runs can show that noise is not normal
 # Settings that change what a store promises, not only how fast it is.
 PROMISES = (
@@ -45,16 +48,19 @@ def notes(
     comparisons: Sequence[Comparison],
     drifted: Drift,
     ended: str | None,
+    disturbed: Sequence[str] = (),
 ) -> Iterator[str]:
     """Sentences, what weighs most first. `cells` and `drifted` are of the deciding response."""
     if ended is None:
         yield "The study has not ended: every figure may still change."
     if study.scale == "smoke":
         yield "Scale smoke: sizes are tiny. It shows that everything works, not how fast anything is."
+    yield from disturbed
     yield from _missing(table, cells)
     yield from _precision(study, cells)
     yield from _courses(study, table)
     yield from _within(study, table, cells)
+    yield from _allowance(cells, drifted)
     measured = sum(bool(cell.n) for cell in cells)
     yield from drift.notes(study, drifted, measured, any(cell.ci for cell in cells))
     yield from _unlike_noise(cells)
@@ -67,7 +73,7 @@ def notes(
     yield from _screening(study, cells)
     if study.order == "fixed" and len(study.cells) > 1:
         yield "The runs went in a fixed order: a drift of the machine can pose as a difference between cells."
-    yield _caches(study)
+    yield _caches(study, table)
 
 
 def _unlike_noise(cells: Sequence[CellSummary]) -> Iterator[str]:
@@ -128,6 +134,19 @@ def _precision(study: Study, cells: Sequence[CellSummary]) -> Iterator[str]:
         )
 
 
+def _allowance(cells: Sequence[CellSummary], drifted: Drift) -> Iterator[str]:
+    """Where an interval of a mean is mostly what neighbours in time may cost it."""
+    widest = max((cell.allowance or 1.0 for cell in cells), default=1.0)
+    if widest < MUCH_WIDER:
+        return
+    seen = "" if drifted.correlation is None else f" ({drift.resemblance(drifted)})"
+    yield (
+        f"Intervals of means are up to {widest:.1f} times as wide as Student's, since runs next to each other in time "
+        f"may resemble each other{seen}. Few runs do not tell how much, so it is provided for: more cells in the "
+        "study, or about 20 runs of each, make them narrower."
+    )
+
+
 def _courses(study: Study, table: Table) -> Iterator[str]:
     """What the runs went through, as far as that was looked at."""
     cells = study.numbered()
@@ -135,7 +154,8 @@ def _courses(study: Study, table: Table) -> Iterator[str]:
     of = f"of {counted(len(table.ok_runs), 'run')}"
     kinds = Counter(part.course for part, _ in parts)
     if unsteady := sum(kinds[kind] for kind in UNSTEADY):
-        slower = f" ({kinds['slowing down']:,} slowing down)" if kinds["slowing down"] else ""
+        ways: dict[Course, str] = {"slowing down": "slowing down", "none": "going up and down or still rising"}
+        slower = f" ({', '.join(f'{kinds[kind]:,} {way}' for kind, way in ways.items() if kinds[kind])})"
         yield (
             f"No steady state in {unsteady:,} {of}{slower}: their throughput was still changing, so a longer or a "
             "shorter run would have given other figures. Nothing of them is left out; their time lines show it."
@@ -167,7 +187,7 @@ def _within(study: Study, table: Table, cells: Sequence[CellSummary]) -> Iterato
     alone = {cell.cell for cell in cells if cell.n == 1}
     told = [
         f"{levels(run.levels) or 'the only cell'}: {format_estimate(found.mean, (found.lo, found.hi))} ops/s "
-        f"(effective sample size {format_quantity(found.effective)} of {counted(found.intervals, 'interval')})"
+        f"(effective sample size {found.effective:.2g} of {counted(found.intervals, 'interval')})"
         for run in table.ok_runs
         if run.slot.cell in alone and run.measured and (found := run.measured.within)
     ]
@@ -309,10 +329,14 @@ def _intervals(study: Study, cells: Sequence[CellSummary], comparisons: Sequence
     if not any(cell.ci for cell in cells):
         return
     rule = study.replicates
-    yield (
-        f"Intervals are of {format_percent(rule.confidence)} confidence each. They are widened for the looks that the "
-        "study took after each block, so that they hold the truth as often as they say."
+    when = looks(study)
+    widened = (
+        " They are widened for the looks that the study took after each block, so that they hold the truth as often as "
+        "they say."
+        if when.first < when.last
+        else ""
     )
+    yield f"Intervals are of {format_percent(rule.confidence)} confidence each.{widened}"
     drawn = sum(found.ci is not None for found in comparisons)
     if drawn > 1:
         yield (
@@ -343,10 +367,14 @@ def _screening(study: Study, cells: Sequence[CellSummary]) -> Iterator[str]:
         yield f"This fraction cannot tell apart, and each figure is of their sum: {listed(confounded)}."
 
 
-def _caches(study: Study) -> str:
+def _caches(study: Study, table: Table) -> str:
     states = {cell.host.caches for cell in study.cells}
     if states == {"cold"}:
         return "Caches were cold: a run counts from its first operation, the filling of caches included."
     if states == {"warm"}:
+        asked = any(cell.workload.options.get(name) for cell in study.cells for name in WARM_UPS)
+        looked = any(run.measured and run.measured.course for run in table.ok_runs)
+        if table.ok_runs and not asked and not looked:
+            return "No warm-up was asked for and none could be looked for: all of each run counts."
         return "Caches were warm: a run counts from the end of its warm-up."
     return "Caches were cold in some cells and warm in others; cold runs count from their first operation."

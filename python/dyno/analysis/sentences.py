@@ -36,6 +36,12 @@ def too_few(a: str, n_a: int, b: str, n_b: int) -> str:
     return f"{a} has {counted(n_a, 'ok run')} and {b} has {n_b}, and each needs 2"
 
 
+def given(response: str) -> str:
+    """Why a throughput of an open loop answers nothing."""
+    title = responses.lookup(response).title
+    return f"{title} came at a given rate, however slow the system is; gate on `replicates.of: latency_p99`"
+
+
 def comparison(found: Comparison, *, paired: bool, why_not: str) -> str:
     """One comparison as one sentence: direction, ratio, interval, adjusted p and n.
 
@@ -130,7 +136,8 @@ def of_pair(found: Sequence[Comparison]) -> str:
     for each in found:
         by_verdict.setdefault(each.verdict, []).append(each)
     if len(by_verdict) == 1:
-        everywhere = f" in all {len(found)} combinations" if several else ""
+        number = "both" if len(found) == 2 else f"all {len(found)}"
+        everywhere = f" in {number} combinations" if several else ""
         if first.verdict == "not enough runs":
             return f"{b} and {a} cannot be compared{everywhere}" if several else first.sentence.rstrip(".")
         return f"{_claim(first)}{everywhere}: {_extremes(found)}"

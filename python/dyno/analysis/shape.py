@@ -12,15 +12,17 @@ from dyno import stats
 from dyno.analysis.comparisons import mixes_loops
 from dyno.analysis.rounding import maybe_rounded, rounded, rounded_interval
 from dyno.analysis.sentences import levels
-from dyno.analysis.table import Table
+from dyno.analysis.table import Table, given
 from dyno.model import responses
 from dyno.model.findings import (
+    Comparison,
     Crossing,
     Curve,
     Interval,
     ScalabilityLaw,
     Shape,
     ShapePoint,
+    Verdict,
     format_ratio,
     format_share,
 )
@@ -50,12 +52,21 @@ class _At(NamedTuple):
 _Curves = dict[tuple[tuple[str, str], ...], list[_At]]
 
 
-def shapes(study: Study, table: Table, response: str) -> Iterator[Shape]:
-    """One for each ordered factor with two levels that were measured."""
+_Verdicts = Mapping[tuple[frozenset[tuple[str, str]], str, str], Verdict]
+"""Of the comparisons of a response: by the levels of all else, and the two compared."""
+
+
+def shapes(study: Study, table: Table, response: str, comparisons: Sequence[Comparison]) -> Iterator[Shape]:
+    """One for each ordered factor with two levels that were measured. `comparisons` are those of the report."""
+    verdicts = {
+        (frozenset(each.within.items()), each.a, each.b): each.verdict
+        for each in comparisons
+        if each.response == response
+    }
     for factor in study.factors:
         curves = _curves(study, table, response, factor) if factor.ordered else {}
         if curves:
-            yield _shape(study, table, response, factor, curves)
+            yield _shape(study, table, response, factor, curves, verdicts)
 
 
 def _curves(study: Study, table: Table, response: str, factor: Factor) -> _Curves:
@@ -70,7 +81,7 @@ def _curves(study: Study, table: Table, response: str, factor: Factor) -> _Curve
     return {within: sorted(curve, key=lambda at: at.x) for within, curve in found.items() if len(curve) > 1}
 
 
-def _shape(study: Study, table: Table, response: str, factor: Factor, curves: _Curves) -> Shape:
+def _shape(study: Study, table: Table, response: str, factor: Factor, curves: _Curves, verdicts: _Verdicts) -> Shape:
     left_out: list[str] = []
     positive = {within: curve for within, curve in curves.items() if all(min(at.values) > 0 for at in curve)}
     if len(positive) < len(curves):
@@ -91,7 +102,7 @@ def _shape(study: Study, table: Table, response: str, factor: Factor, curves: _C
     confidence = _confidence(study)
     no_crossings = _no_crossings(table, response)
     compared_curves = {} if no_crossings else shown
-    crossings, compared, too_few = _crossings(study, factor, compared_curves, response, confidence)
+    crossings, compared, too_few = _crossings(study, factor, compared_curves, response, confidence, verdicts)
     if no_crossings and study.compare not in (None, factor.name):
         left_out.append(f"crossings, since {no_crossings}")
     if too_few:
@@ -126,22 +137,14 @@ def _not_a_rate(table: Table, response: str) -> str | None:
     known = responses.lookup(response)
     if known.better != "higher" or known.counted:
         return f"{known.title} is not a rate"
-    return _given(table, response)
-
-
-def _given(table: Table, response: str) -> str | None:
-    """Why a response says nothing of what the system can do."""
-    known = responses.lookup(response)
-    if known.of_pace and "rate" in table.paces.values():
-        return f"{known.title} at a rate that was given is not measured"
-    return None
+    return given(table, response)
 
 
 def _no_crossings(table: Table, response: str) -> str | None:
     """Why curves are not held against each other, as their cells are not."""
     if mixes_loops(response, set().union(*table.loops.values())):
         return f"{responses.lookup(response).title} of a closed and of an open loop do not compare"
-    return _given(table, response)
+    return given(table, response)
 
 
 def _counts_clients(study: Study, factor: Factor) -> bool:
@@ -217,9 +220,7 @@ def _curve(
         )
         for at, found in zip(curve, stats.speedup(places, samples, confidence, paired=paired) or (), strict=True)
     )
-    pairs = len(places) * (len(places) - 1) // 2
-    tests = 2 * (1 - confidence) / pairs < 1
-    saturated = stats.saturation(places, samples, confidence, paired=paired) if tests else None
+    saturated = stats.saturation(places, samples, confidence, paired=paired)
     law = _law([at.x for at in curve], [at.values for at in curve], confidence) if fitted else None
     told = _of_speedup(response, factor, within, points, len(samples[0]), paired)
     return Curve(
@@ -252,7 +253,7 @@ def _law(places: Sequence[float], samples: Sequence[Sequence[float]], confidence
 
 
 def _crossings(
-    study: Study, factor: Factor, curves: _Curves, response: str, confidence: float
+    study: Study, factor: Factor, curves: _Curves, response: str, confidence: float, verdicts: _Verdicts
 ) -> tuple[list[Crossing], int, int]:
     """Where the curves of each two levels of the compared factor cross; how many pairs were looked at, and were not."""
     found: list[Crossing] = []
@@ -280,11 +281,39 @@ def _crossings(
                 too_few += 1
                 continue
             compared += 1
-            found += [_crossing(response, factor.name, dict(others), a, b, each) for each in passed]
+            told = [(x, verdicts.get((_all_else(at_a[x].cell, study.compare), a, b))) for x in both]
+            places = [-math.inf, *(each.at for each in passed), math.inf]
+            found += [
+                _crossing(response, factor.name, dict(others), a, b, each, _sides_not_shown(each, bounds, told))
+                for each, *bounds in zip(passed, places, places[2:], strict=False)
+            ]
     return found, compared, too_few
 
 
-def _crossing(response: str, factor: str, within: dict[str, str], a: str, b: str, found: stats.Crossing) -> Crossing:
+def _all_else(cell: Cell, compare: str) -> frozenset[tuple[str, str]]:
+    return frozenset(item for item in cell.levels.items() if item[0] != compare)
+
+
+def _sides_not_shown(
+    found: stats.Crossing, bounds: Sequence[float], told: Sequence[tuple[float, Verdict | None]]
+) -> str:
+    """On which sides, up to the next crossings, no level is shown to differ as the crossing says; empty where some do.
+
+    Of few replicates the bootstrap alone is too bold: of two equal curves with six levels and 5 runs of each, it shows
+    a crossing in 16 to 20 % of studies (150 simulated of noise 10 and 40 %), and in 5 % with 10 runs.
+    """
+    before, after = bounds
+    first, then = ("lower", "higher") if found.upward else ("higher", "lower")
+    below = any(verdict == first for x, verdict in told if before < x <= found.at)
+    beyond = any(verdict == then for x, verdict in told if found.at <= x < after)
+    if below and beyond:
+        return ""
+    return "beyond it" if below else "before it" if beyond else "on either side"
+
+
+def _crossing(
+    response: str, factor: str, within: dict[str, str], a: str, b: str, found: stats.Crossing, not_shown: str
+) -> Crossing:
     ci = (found.lo, found.hi) if found.lo is not None and found.hi is not None else None
     where = f"With {levels(within)}, " if within else ""
     title = responses.lookup(response).title
@@ -293,6 +322,12 @@ def _crossing(response: str, factor: str, within: dict[str, str], a: str, b: str
         sentence = (
             f"{where}{b} and {a} seem to cross at {factor} {_place(found.at)}, but the runs do not show it: "
             f"{format_share(found.without)} of resamples have no such crossing."
+        )
+    elif not_shown:
+        ci = None
+        sentence = (
+            f"{where}the means of {b} and {a} cross at {factor} {_place(found.at)}, but no single level {not_shown} "
+            "shows a difference."
         )
     else:
         place = f"{factor} {_estimate(found.at, ci)}"
@@ -335,7 +370,7 @@ def _of_saturation(factor: str, found: stats.Saturation | None, places: Sequence
         return ""
     if found.x is None or found.headroom is None:
         return f"; it still rises at {factor} {places[-1]:g}, the last level"
-    return f"; from {factor} {found.x:g} on no level is shown to be higher (by {found.headroom:.3g}x at the most)"
+    return f"; no level above {factor} {found.x:g} is shown to be higher; if one is, by at most {found.headroom:.3g}x"
 
 
 def _of_law(factor: str, law: ScalabilityLaw | None, places: Sequence[float]) -> str:

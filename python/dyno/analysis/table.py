@@ -73,6 +73,14 @@ class Table:
         return self.by_block[response][cell] if response in self.by_block else {}
 
 
+def given(table: Table, response: str) -> str | None:
+    """Why a response says nothing of what the system can do."""
+    known = responses.lookup(response)
+    if known.of_pace and "rate" in table.paces.values():
+        return f"{known.title} at a rate that was given is not measured"
+    return None
+
+
 def compared(study: Study, runs: Sequence[RunRecord]) -> Sequence[RunRecord]:
     """The runs that figures are of; of a staged study those of stage two, since what was picked had been lucky."""
     return runs if study.stages is None else [run for run in runs if run.slot.stage == COMPARING]

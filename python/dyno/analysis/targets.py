@@ -61,6 +61,13 @@ def _of_all(judged: Sequence[TargetCell]) -> TargetVerdict:
     return "met" if verdicts == {"met"} else "cannot tell"
 
 
+def _remedy(response: str) -> str:
+    """What a run has to be for the figures that come from samples."""
+    if not response.endswith(".util"):
+        return ""
+    return " (runs may be shorter than the time between two samples; observe: [{machine: {hz: 10}}] takes more of them)"
+
+
 def _sentence(target: Target, bound: bounds.Bound, judged: Sequence[TargetCell]) -> str:
     known = responses.lookup(target.response)
     where = {factor: " or ".join(some) for factor, some in target.where.items()}
@@ -68,7 +75,7 @@ def _sentence(target: Target, bound: bounds.Bound, judged: Sequence[TargetCell])
     if not judged:
         return f"{asked}: cannot tell; no cell of this study is asked."
     if all(cell.mean is None for cell in judged):
-        return f"{asked}: cannot tell; it was not measured."
+        return f"{asked}: cannot tell; it was not measured{_remedy(target.response)}."
     verdict = _of_all(judged)
     if len(judged) == 1:
         (only,) = judged
@@ -76,6 +83,10 @@ def _sentence(target: Target, bound: bounds.Bound, judged: Sequence[TargetCell])
         return f"{asked}: {verdict}, {size} (n = {counted(only.n, 'run')})."
     by_verdict = {name: [cell for cell in judged if cell.verdict == name] for name in _VERDICTS.values()}
     if len(by_verdict[verdict]) == len(judged):
-        return f"{asked}: {verdict} in all {len(judged)} cells."
+        why = ""
+        if all(cell.ci is None for cell in judged):
+            why = f", none of which has an interval{_remedy(target.response)}"
+        number = "both" if len(judged) == 2 else f"all {len(judged)}"
+        return f"{asked}: {verdict} in {number} cells{why}."
     parts = [f"{name} in {len(some)}" for name, some in by_verdict.items() if some]
     return f"{asked}: {verdict}; of {len(judged)} cells, {', '.join(parts)}."

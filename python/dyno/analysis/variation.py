@@ -8,7 +8,7 @@ from statistics import NormalDist
 
 from dyno import stats
 from dyno.analysis.rounding import in_logs, maybe_rounded, rounded
-from dyno.analysis.table import Table
+from dyno.analysis.table import Table, given
 from dyno.model import responses
 from dyno.model.findings import Variation, VariationSource, format_share
 from dyno.model.fractions import fraction_of
@@ -29,7 +29,11 @@ def explain(study: Study, table: Table, response: str) -> Variation:
         factor.name for factor in study.factors if len({cells[each.cell].levels[factor.name] for each in observed}) > 1
     ]
     values = [each.value for each in observed]
-    reason = _confounded(study) or _nothing_to_explain(factors, values, len({each.cell for each in observed}))
+    reason = (
+        given(table, response)
+        or _confounded(study)
+        or _nothing_to_explain(factors, values, len({each.cell for each in observed}))
+    )
     if reason:
         return Variation(response=response, sentence=_sentence_without(response, reason), reason=reason)
     levels = {name: [cells[each.cell].levels[name] for each in observed] for name in factors}

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from dyno.model import responses
 from dyno.model.base import UserError
 from dyno.model.pairs import pairs
 from dyno.model.registry import find
@@ -88,6 +89,15 @@ class Rooms:
                     "and one of an open loop (workload.rate)"
                 )
                 yield Mismatch("replicates.of", text)
+
+    def refuse_given(self, study: Study) -> None:
+        """Raise UserError where what decides is a rate that was asked for, however slow the system is."""
+        rated = any(self._workload(cell).rate() is not None for cell in study.cells)
+        if rated and responses.lookup(study.replicates.of).of_pace:
+            raise UserError(
+                f"replicates.of: {study.replicates.of} comes at a given rate (workload.rate), however slow the system "
+                "is; gate on `--set replicates.of=latency_p99`"
+            )
 
     def _workload(self, cell: Cell) -> Workload[Any]:
         kind = self.workloads[cell.workload.kind]

@@ -58,13 +58,15 @@ def format_ratio(ratio: float, interval: Interval) -> str:
     """`3.21x [2.90, 3.55]`, with as many digits as it takes to see on which side of 1 each end lies."""
     low, high = interval
     digits = next((d for d in range(2, 7) if all(end == 1 or round(end, d) != 1 for end in interval)), 7)
+    if 1e-3 <= low <= ratio < 0.1 and high < 1:
+        digits = max(digits, 2 - math.floor(math.log10(ratio)))  # three that mean something, and as many at each end
     return f"{_factor(ratio, digits)}x [{_factor(low, digits)}, {_factor(high, digits)}]"
 
 
 def _factor(value: float, digits: int) -> str:
     if value >= 1e6 or 0 < value < 1e-4:
         return f"{value:.2g}"
-    if value < 0.1:
+    if value < 0.1 and digits == 2:
         return f"{value:.3g}"
     return f"{value:,.{digits if value < 10 else 1 if value < 100 else 0}f}"
 
@@ -88,8 +90,11 @@ class CellSummary(Frozen):
     min: float | None
     max: float | None
     range: float | None
-    ci: Annotated[Interval | None, Field(description="of the mean, at the study's confidence")]
-    precision: Annotated[float | None, Field(description="half-width of ci / mean: what was reached")]
+    ci: Annotated[Interval | None, Field(description="of the mean, at the study's confidence; ends at 0")]
+    allowance: Annotated[
+        float | None, Field(description="times ci is as wide for neighbours in time that may be alike")
+    ] = None
+    precision: Annotated[float | None, Field(description="half of ci, before it ends at 0, / mean: what was reached")]
     converged: Annotated[bool, Field(description="whether the precision asked for was reached")]
     reached: Annotated[
         float | None,

@@ -19,6 +19,8 @@ class GateCell(Frozen):
         float | None, Field(description="how many times slower the new side is; below 1 it is faster")
     ] = None
     ci: Annotated[tuple[float, float] | None, Field(description="of the slow-down, by itself")] = None
+    ratio: Annotated[float | None, Field(description="new / base of the response, as a report has it")] = None
+    ratio_ci: Annotated[tuple[float, float] | None, Field(description="of that ratio, by itself")] = None
     n: Annotated[int, Field(description="pairs; of folders, sessions of the base")]
     p_slower: Annotated[float | None, Field(description="of a slow-down up to the limit; Holm's over the cells")] = None
     p_not_slower: Annotated[float | None, Field(description="of a slow-down of the limit or more")] = None

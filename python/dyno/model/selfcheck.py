@@ -154,6 +154,7 @@ class Selfcheck(Frozen):
     scale: Scale
     machine: Machine
     file_system: Annotated[str, Field(description="of the data of the short runs")]
+    disturbances: Annotated[tuple[str, ...], Field(description="what else went on on the machine at the start")] = ()
     false_alarms: FalseAlarms
     variation: Variation
     ceiling: Ceiling

@@ -45,5 +45,6 @@ def _cautions(found: Selfcheck, differs: list[str], measured_ns: int | None) -> 
     days = 0 if measured_ns is None else (measured_ns - found.made_ns) // _DAY_NS
     if days > STALE_AFTER_DAYS:
         yield f"It was {days} days old when these runs were made: a machine changes in that time."
+    yield from found.disturbances
     if found.scale == "smoke":
         yield "At scale smoke it tests dyno and says nothing of a machine."

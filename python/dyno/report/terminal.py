@@ -307,6 +307,8 @@ def _causes(findings: Findings, response: str) -> Iterator[RenderableType]:
         yield from (Text(), _heading("What explains the variation"), _words(explained.sentence, explained.reason))
         if explained.sources:
             yield _sources(explained)
+        if explained.far_from_normal:
+            yield Text("Residuals are far from normal: p is not to be trusted.", style="yellow")
     for shape in (each for each in findings.shapes if each.response == response):
         told = [*(each.sentence for each in shape.crossings if each.ci), *(each.sentence for each in shape.curves)]
         told = [sentence for sentence in told if sentence]

@@ -13,6 +13,7 @@ import numpy as np
 from dyno.hosts import LocalHost
 from dyno.lab import Interrupt, Lab, Listener, Rooms
 from dyno.model.base import RunError
+from dyno.model.disturbances import disturbances
 from dyno.model.run import Outcome, RunRecord
 from dyno.model.selfcheck import Machine, Scale, Selfcheck
 from dyno.model.study import Cell, Study
@@ -80,6 +81,7 @@ def measure(bench: Bench, scale: Scale, environment: dict[str, Any]) -> Selfchec
         scale=scale,
         machine=Machine.of(environment),
         file_system=_file_system(environment),
+        disturbances=tuple(disturbances(environment)),
         false_alarms=verdicts.false_alarms(throughput, times),
         variation=varied,
         ceiling=verdicts.ceiling(_throughputs(alone, "1"), _throughputs(alone, str(cpus)), cpus, throughput),

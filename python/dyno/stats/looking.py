@@ -59,6 +59,8 @@ class Means:
     mean: Array
     half: Array
     """Half the width of the interval, in the unit of the values."""
+    allowance: Array
+    """How many times as wide the interval is for the correlation that is provided for; 1 for none."""
     correlation: Array
     """Between runs next to each other in time, (...); its most likely value, not the one that is provided for."""
     correlation_error: Array
@@ -93,7 +95,8 @@ def cell_means(values: Array, times: Array | None, confidence: float, *, randomi
         half = widening * width * np.sqrt(loss / count) * np.abs(mean)
         # Nothing is relative to a mean of 0: there the cell stands for itself.
         alone = widening * t_quantiles(confidence, count - 1) * np.sqrt(variance / count)
-    return Means(mean, np.where(np.isfinite(half), half, alone), correlation, error)
+    own = np.isfinite(half)
+    return Means(mean, np.where(own, half, alone), np.where(own, np.sqrt(loss), 1.0), correlation, error)
 
 
 def moderate(variance: Array, degrees: Array) -> tuple[Array, Array]:

@@ -92,7 +92,8 @@ def crossings(
     at the two levels where that is farthest from 0 before and after it, up to the next crossing; if it passes 0 several
     times between the two, the passage nearest to the measured one counts. With `paired`, pairs are drawn rather than
     values. Assumes independent replicates, and a curve that is near enough
-    straight between levels: what happens between two of them was not measured.
+    straight between levels: what happens between two of them was not measured. Of few replicates it is too bold: of two
+    equal curves of six levels it shows a crossing in 16 to 20 % of studies with 5 replicates, in 5 % with 10.
 
     None for fewer than two levels, or fewer than 3 replicates of one. Raises ValueError as `log_samples` does, for
     pairs of different number, for levels not above 0 with `log_x`, or a confidence outside (0, 1).
@@ -164,9 +165,11 @@ def speedup(
 def saturation(x: Values, samples: Sequence[Values], confidence: float, *, paired: bool = False) -> Saturation | None:
     """From which level on more of the factor is not shown to bring more.
 
-    Level j is shown to be higher than level i before it where the lower bound of their ratio is above 1, at one-sided
-    tests of (1 - confidence) / m for all m = k (k - 1) / 2 pairs of the k levels (Bonferroni): no false "higher" in all
-    with a probability of at least `confidence`. Not shown is not shown to be absent: `headroom` says what is left.
+    Level j is shown to be higher than level i before it where the lower bound of their ratio is above 1, of an interval
+    of 1 - (1 - confidence) / m for all m = k (k - 1) / 2 pairs of the k levels (Bonferroni): no false "higher" in all
+    with a probability of at least `confidence`. Such an interval is no narrower than that of `speedup`, two-sided as it
+    is, so that no level is called higher whose speed-up may be below 1. Not shown is not shown to be absent: `headroom`
+    says what is left.
 
     None for fewer than two levels, or fewer than two values of one. Raises ValueError as `log_samples` and the ratios
     do.
@@ -177,11 +180,9 @@ def saturation(x: Values, samples: Sequence[Values], confidence: float, *, paire
         return None
     measure = paired_ratio if paired else unpaired_ratio
     comparisons = levels.size * (levels.size - 1) // 2
-    two_sided = 1 - 2 * (1 - confidence) / comparisons
-    if not 0 < two_sided < 1:
-        raise ValueError(f"a confidence of {confidence} is too low for {comparisons} comparisons")
+    together = 1 - (1 - confidence) / comparisons
     for i in range(levels.size - 1):
-        further = [measure(samples[i], samples[j], two_sided) for j in range(i + 1, levels.size)]
+        further = [measure(samples[i], samples[j], together) for j in range(i + 1, levels.size)]
         ratios = [ratio for ratio in further if ratio is not None]
         if not any(ratio.lo > 1 for ratio in ratios):
             return Saturation(float(levels[i]), max(ratio.hi for ratio in ratios), comparisons)

@@ -289,7 +289,7 @@ def test_the_answer_names_the_range_when_all_combinations_agree() -> None:
     plan = by_threads()
     runs = Runs(plan).add_cells({0: DELETE, 1: [1.2 * v for v in DELETE], 2: DELETE, 3: WAL})
     assert analyse(plan, runs, ended=None).answer == (
-        "wal is faster than delete in all 2 combinations: 1.20x [1.20, 1.20] to 3.00x [2.98, 3.02]."
+        "wal is faster than delete in both combinations: 1.20x [1.20, 1.20] to 3.00x [2.98, 3.02]."
     )
 
 
@@ -444,7 +444,7 @@ def test_without_a_comparison_a_given_rate_is_no_highest_throughput() -> None:
 )
 def test_clients_that_wait_have_a_higher_throughput_and_are_not_faster(job: dict[str, Any]) -> None:
     findings = open_loops({}, "f", driver=job)
-    assert "b has a higher throughput than a in all 2 combinations" in findings.answer
+    assert "b has a higher throughput than a in both combinations" in findings.answer
     assert "is faster" not in findings.answer
     assert any("mostly this pace" in note for note in findings.notes)
 
@@ -489,6 +489,49 @@ def test_notes_say_what_intervals_are_not_corrected_for() -> None:
     assert "widened for the looks" in text
     assert "beyond all 2 comparisons of this report together" in text
     assert "at most 5%" in text
+
+
+def test_what_is_looked_at_once_is_not_said_to_be_widened_for_looks() -> None:
+    text = notes(by_threads(min=5, max=5), Runs(by_threads()).add_cells(dict.fromkeys(range(4), DELETE)))
+    assert "Intervals are of 95% confidence each." in text
+    assert "widened for the looks" not in text
+
+
+def test_one_cell_of_few_runs_says_why_its_interval_is_wider_than_the_textbook_s_and_it_ends_at_nothing() -> None:
+    # Student's interval of these is 100 -+ 3.182 * 66.833 / 2 (n = 4): 106.3 to either side.
+    plan = study({"threads": [1]}, min=4, max=4)
+    runs = Runs(plan).add_cells({0: [40.0, 50.0, 120.0, 190.0]})
+    found = analyse(plan, runs, ended="max")
+    cell = found.cells[0]
+    assert cell.allowance > 1.5
+    half = 3.1824 * np.std([40, 50, 120, 190], ddof=1) / 2
+    assert cell.ci == (0.0, pytest.approx(100 + cell.allowance * half, rel=1e-4))
+    assert cell.precision == pytest.approx(cell.allowance * half / 100, rel=1e-4), "of the whole width"
+    told = f"up to {cell.allowance:.1f} times as wide as Student's"
+    assert told in "\n".join(found.notes)
+    assert "more cells in the study, or about 20 runs" in "\n".join(found.notes)
+
+
+def test_many_cells_of_independent_runs_need_no_word_on_neighbours() -> None:
+    plan = study({"threads": list(range(8))}, min=8, max=8)
+    rng = np.random.default_rng(3)
+    runs = Runs(plan).add_cells({cell: list(100 + rng.standard_normal(8)) for cell in range(8)})
+    found = analyse(plan, runs, ended="max")
+    assert max(cell.allowance for cell in found.cells if cell.allowance) < 1.2
+    assert "times as wide as Student's" not in "\n".join(found.notes)
+
+
+def test_what_else_went_on_stands_before_the_figures() -> None:
+    found = analyse(by_threads(), [], ended="max", disturbed=["Another dyno ran on this machine at the start."])
+    assert "Another dyno ran on this machine at the start." in found.notes
+
+
+def test_a_throughput_that_was_given_is_neither_explained_nor_said_to_drift() -> None:
+    plan = by_threads()
+    runs = Runs(plan).add_cells(dict.fromkeys(range(4), DELETE), loop="open", rate_per_s=100.0)
+    found = analyse(plan, runs, ended="max")
+    assert "at a rate that was given is not measured" in (found.variation[0].reason or "")
+    assert "at a rate that was given is not measured" in (found.drift[0].reason or "")
 
 
 @pytest.mark.parametrize("setting", ["synchronous", "locking_mode"])
@@ -548,6 +591,8 @@ def test_a_side_without_ok_runs_is_judged_by_what_was_asked_on_both_sides() -> N
 
 def test_notes_tell_the_state_of_caches() -> None:
     assert "Caches were warm" in notes(study({}), [])
+    unasked = notes(study({}), Runs(study({})).add(0, 0, 1.0))
+    assert "No warm-up was asked for and none could be looked for: all of each run counts." in unasked
     assert "Caches were cold" in notes(study({}, caches="cold"), [])
 
 
@@ -646,7 +691,7 @@ def test_ranks_are_asked_where_the_noise_is_far_from_normal_and_only_there() -> 
 
 def test_the_answer_tells_what_is_equal() -> None:
     found = pairs_of([1.001, 1.0], n=20, min=20, max=20)
-    assert "b and a are within 2% of each other in throughput in all 2 combinations" in found.answer
+    assert "b and a are within 2% of each other in throughput in both combinations" in found.answer
 
 
 # ---- what the runs went through
@@ -671,7 +716,10 @@ def test_a_cell_says_in_how_many_of_its_runs_there_is_no_steady_state() -> None:
     found = of_courses(went("none"), went("steady"), went("slowing down"), went("warm-up then steady", 3.0))
     (cell,) = found.cells
     assert (cell.n, cell.unsteady, cell.remark) == (4, 2, "no steady state in 2 of 4 runs")
-    assert any(note.startswith("No steady state in 2 of 4 runs (1 slowing down)") for note in found.notes)
+    assert any(
+        note.startswith("No steady state in 2 of 4 runs (1 slowing down, 1 going up and down or still rising)")
+        for note in found.notes
+    )
 
 
 def test_a_failed_run_is_in_no_count_of_courses() -> None:
@@ -707,7 +755,7 @@ def test_an_interval_from_within_a_run_is_said_where_that_run_stands_alone() -> 
     alone = of_courses(went("steady", within=within))
     assert alone.cells[0].ci is None, "the run is what is repeated"
     (note,) = [note for note in alone.notes if "batch means" in note]
-    assert "100.0 [95.00, 105.0] ops/s (effective sample size 12.30 of 60 intervals)" in note
+    assert "100.0 [95.00, 105.0] ops/s (effective sample size 12 of 60 intervals)" in note
     two = of_courses(*[went("steady", within=within)] * 2)
     assert not any("batch means" in note for note in two.notes)
 

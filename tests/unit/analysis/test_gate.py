@@ -10,11 +10,11 @@ from scipy import stats as scipy_stats
 from small_studies import Runs, study
 
 from dyno import stats
-from dyno.analysis import cannot_tell, gate_blocks, gate_sessions
+from dyno.analysis import Session, cannot_tell, gate_blocks, gate_sessions, refuse_unlike
 from dyno.model.base import UserError
 from dyno.model.fractions import fraction_of
 from dyno.model.published import Published
-from dyno.model.study import DesignSpec
+from dyno.model.study import DesignSpec, KindSpec
 from dyno.study import interleave
 
 N = 12
@@ -39,7 +39,11 @@ def test_a_slow_down_beyond_the_limit_is_slower() -> None:
     found = gate_blocks(*sides([0.9]), slower=0.03)
     assert found.verdict == "slower"
     assert found.cells[0].slowdown == pytest.approx(1 / 0.9, rel=0.02)
-    assert "Slower by 3% or more in throughput: place=0: 1.1" in found.sentence
+    # As a report has it: new / base of the response. The slow-down is of time, as the limit is.
+    assert found.cells[0].ratio == pytest.approx(0.9, rel=0.02)
+    assert found.cells[0].ratio_ci == pytest.approx([1 / end for end in reversed(found.cells[0].ci)])
+    assert "Slower by 3% or more in throughput: place=0: 0.9" in found.sentence
+    assert "x [0.90, 0.91] that of the base (11% slower, n = 12)" in found.sentence
     assert found.interleaved
 
 
@@ -129,6 +133,76 @@ def test_a_prediction_has_the_error_of_one_more_draw() -> None:
     assert shift.error == pytest.approx(math.sqrt(2.5 * 1.2))
     assert shift.degrees == 4
     assert stats.next_shift([1.0], 2.0) is None
+
+
+def of_folder(name, start, *, plan=None, mix="a", **system):
+    """A session by its folder, whose runs began at that time."""
+    plan = plan or study({"threads": [1]}, min=2)
+    cell = plan.cells[0].model_copy(
+        update={"workload": KindSpec(kind="drive", options={"mix": mix}), "system": KindSpec(kind="s", options=system)}
+    )
+    plan = plan.model_copy(update={"cells": (cell,)})
+    runs = [run.model_copy(update={"started_ns": start + place}) for place, run in enumerate(session(100)[1])]
+    return Session(name, plan, runs)
+
+
+def base_of_folders(**keys):
+    return [of_folder(f"base{i}", 100 * i, **keys) for i in range(5)]
+
+
+def test_sessions_of_what_is_asked_are_taken_whatever_changed_in_the_system() -> None:
+    asked = of_folder("", 0).study
+    refuse_unlike(asked, base_of_folders(), of_folder("new", 900))
+    refuse_unlike(asked, base_of_folders(cache=1), of_folder("new", 900, cache=2))
+
+
+def test_a_session_counts_once_however_often_and_under_whatever_name_it_is_given() -> None:
+    asked, base = of_folder("", 0).study, base_of_folders()
+    with pytest.raises(UserError, match="copy and base0 hold the same runs"):
+        refuse_unlike(asked, [*base, of_folder("copy", 0)], of_folder("new", 900))
+    with pytest.raises(UserError, match="base3 and base3 hold the same runs"):
+        refuse_unlike(asked, base, base[3])
+
+
+def test_sessions_that_were_asked_for_something_else_are_refused_with_what_differs() -> None:
+    asked = of_folder("", 0).study
+    with pytest.raises(UserError, match=r"new is not what the study file asks: they differ in workload\.mix"):
+        refuse_unlike(asked, base_of_folders(), of_folder("new", 900, mix="c"))
+    with pytest.raises(UserError, match=r"base5 and base0 differ in system\.config\.cache"):
+        refuse_unlike(asked, [*base_of_folders(cache=1), of_folder("base5", 600, cache=2)], of_folder("new", 900))
+    with pytest.raises(UserError, match="their cells"):
+        refuse_unlike(study({"threads": [2]}), base_of_folders(), of_folder("new", 900))
+
+
+def test_sessions_of_another_study_and_pilots_are_refused() -> None:
+    asked = of_folder("", 0).study
+    with pytest.raises(UserError, match="base0 is of study journal, and the study file is of other"):
+        refuse_unlike(asked.model_copy(update={"study": "other"}), base_of_folders(), of_folder("new", 900))
+    new = of_folder("new", 900)
+    pilot = Session("new", new.study.model_copy(update={"pilot": True}), new.runs)
+    with pytest.raises(UserError, match="new is a pilot"):
+        refuse_unlike(asked, base_of_folders(), pilot)
+
+
+# ---- a rate that was given
+
+
+def test_a_throughput_that_was_given_cannot_tell_anything_and_its_latency_can() -> None:
+    plan, runs = sides([0.9])
+    rated = Runs(plan)
+    rated.extend(run.model_copy(update={"loop": "open", "rate_per_s": 100.0}) for run in runs)
+    found = gate_blocks(plan, rated, slower=0.03)
+    assert found.verdict == "cannot tell"
+    assert "came at a given rate" in found.cells[0].why
+    base = [session(100, seed=i) for i in range(5)]
+    planned, last = session(50, seed=9)
+    given = [run.model_copy(update={"rate_per_s": 50.0}) for run in last]
+    found = gate_sessions(base, (planned, given), slower=0.03)
+    assert found.verdict == "cannot tell"
+    assert "replicates.of: latency_p99" in found.cells[0].why
+    plan, runs = sides([1.1], response="latency_p99")
+    rated = [run.model_copy(update={"loop": "open", "rate_per_s": 100.0}) for run in runs]
+    assert gate_blocks(plan, rated, slower=0.03).verdict == "slower"
 
 
 # ---- two versions as one study

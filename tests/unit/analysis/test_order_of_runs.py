@@ -73,7 +73,7 @@ def test_where_nothing_is_shown_the_sentence_says_what_was_looked_for() -> None:
     assert verdict.sentence.startswith(
         "No drift of throughput is shown over the 40 runs: neither a trend nor a change; "
     )
-    assert "neighbours in time do not resemble each other (correlation " in verdict.sentence
+    assert "neighbours in time are not shown to resemble each other (correlation " in verdict.sentence
     assert verdict.sentence.endswith("; no run lies far from the others.")
     assert "drift" not in notes(plan, runs)
 

@@ -84,7 +84,7 @@ def test_an_effect_is_told_in_a_sentence_with_its_levels() -> None:
 
 def test_the_answer_tells_the_largest_effects_first() -> None:
     answer = findings(study_of(), journal=1.5, sync=0.4).answer
-    assert answer.startswith("What changes throughput most, high to low: sync: 0.")
+    assert answer.startswith("Largest effects on throughput (high level / low level): sync, ")
     assert answer.index("sync") < answer.index("journal")
     assert answer.endswith("No effect is shown of 4 of 6.")
     assert findings(study_of()).answer == "No effect on throughput is shown of any factor or interaction of two."
@@ -96,7 +96,8 @@ def test_of_a_fraction_each_effect_names_what_it_cannot_be_told_from() -> None:
     assert list(effects) == ["journal", "sync", "threads"]
     assert effects["journal"].aliases == ("sync x threads",)
     assert "or sync x threads, which this design cannot tell from it" in effects["journal"].sentence
-    assert "journal (or sync x threads): 1.5" in found.answer
+    assert "journal, wal against delete: 1.5" in found.answer
+    assert "(may instead be sync x threads)" in found.answer
     assert any("cannot tell apart" in note and "journal = sync x threads" in note for note in found.notes)
     assert found.comparisons == ()
 

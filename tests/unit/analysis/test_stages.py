@@ -158,6 +158,7 @@ def test_a_pick_that_is_not_shown_says_among_how_many_it_was_made() -> None:
         "Picked as best tuning: 20 (one of 3 that could be the best) for x, 20 (one of 2 that could be the best) for y."
     )
     assert any("not shown to be the best in 2 of 2 choices" in note for note in found.notes)
+    assert found.answer.endswith("picked in stage one, which is not shown to be the best in 2 of 2 choices.")
     assert y.could_be == 2
 
 

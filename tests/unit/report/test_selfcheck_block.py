@@ -50,6 +50,11 @@ def test_one_that_was_older_than_90_days_is_said_to_be_so() -> None:
     assert block(planted(), MACHINE, MADE_NS + 91 * DAY_NS).cautions[0].startswith("It was 91 days old when")
 
 
+def test_one_that_was_made_under_load_says_so() -> None:
+    busy = planted().model_copy(update={"disturbances": ("The load average was 7.",)})
+    assert block(busy, MACHINE, MADE_NS).cautions == ("The load average was 7.",)
+
+
 def test_one_of_scale_smoke_is_said_to_say_nothing() -> None:
     assert "says nothing of a machine" in block(planted(scale="smoke"), MACHINE).cautions[0]
 

@@ -107,6 +107,14 @@ def test_causes_shape_and_drift_follow_the_comparisons() -> None:
     assert line.split()[3:] == ["2.3%", "1.468", "5", "11.03", "<", "0.0001"]
 
 
+def test_residuals_that_are_far_from_normal_are_told_on_the_terminal_too() -> None:
+    found = findings_of(fake_results.drifting())
+    warning = "Residuals are far from normal: p is not to be trusted."
+    for far in (True, False):
+        explained = tuple(each.model_copy(update={"far_from_normal": far}) for each in found.variation)
+        assert (warning in shown(found.model_copy(update={"variation": explained}))) is far
+
+
 def test_a_shape_of_many_curves_is_cut_and_it_is_said() -> None:
     text = shown(findings_of(fake_results.many(runs=240)))
     assert text.count(" of what 8 times as many promise") == 6
@@ -121,7 +129,7 @@ def test_targets_and_what_was_published_are_shown_with_their_verdicts() -> None:
     assert "throughput > 100 ops/s: met in all 8 cells." in text
     assert "99th percentile latency < 2 ms: missed; of 8 cells," in text
     assert "threads=1 journal_mode=wal" in text
-    assert "utilisation of the busiest disk < 70 % with threads=8: cannot tell; it was not measured." in text
+    assert "utilisation of the busiest disk < 70 % with threads=8: cannot tell; it was not measured (runs may" in text
     assert "Order of the cells: " in text
     assert "With threads=8, wal against delete: " in text
     for line, verdict in (("faster: wal is faster", "confirmed"), ("alike:", "contradicted"), ("cycles:", "open")):

@@ -77,6 +77,16 @@ def test_the_mean_of_a_rate_is_not_said_to_be_below_nothing() -> None:
     assert shifted.lo == pytest.approx(9.0 - 22.62, abs=0.01), "what may be below 0 keeps its interval"
 
 
+def test_what_is_left_of_the_correlation_of_batches_takes_its_degrees_of_freedom() -> None:
+    # A run of 40 that comes up slowly: its 10 batches of 4 have the means 1 to 10, whose sum of products of neighbours
+    # over squares is 57.75 / 82.5 = 0.7; mended (0.7 + 0.1) / (1 - 0.4) is beyond 0.9, which is the most that is left.
+    # So 19 times the variance 82.5 / 9 / 10, and t with the one degree of freedom that there is at least, 12.706.
+    found = stats.batch_means([float(batch) for batch in range(1, 11) for _ in range(4)], 0.95)
+    assert (found.mean, found.batches) == (5.5, 10)
+    assert found.hi - found.mean == pytest.approx(12.706 * (19 * 82.5 / 9 / 10) ** 0.5, rel=1e-4)
+    assert found.effective == pytest.approx(np.var(np.repeat(np.arange(1, 11), 4), ddof=1) / (19 * 82.5 / 90))
+
+
 def test_a_run_of_fewer_than_twenty_intervals_has_no_batches() -> None:
     assert stats.batch_means([1.0] * 19, 0.95) is None
     assert stats.batch_means([1.0] * 20, 0.95).batches == 10

@@ -123,6 +123,17 @@ def test_a_flat_curve_is_called_rising_no_more_often_than_it_says() -> None:
     assert sum(each.x != 1.0 for each in found) / 400 <= 0.05 + 3 * (0.05 * 0.95 / 400) ** 0.5
 
 
+def test_a_level_whose_speed_up_may_be_below_1_is_not_called_higher() -> None:
+    # Two levels: t of the logs is 2.5 with 5 degrees of freedom, p 0.054. One-sided it would have been shown.
+    logs = np.array([-1.0, -0.5, 0.0, 0.0, 0.5, 1.0])
+    spread = float(np.std(logs, ddof=1)) / 6**0.5
+    samples = ([1.0] * 6, list(np.exp(logs + 2.5 * spread)))
+    speedup = stats.speedup((1, 2), samples, 0.95, paired=True)[1].ratio
+    assert speedup.p == pytest.approx(0.0545, abs=1e-4)
+    assert speedup.lo < 1
+    assert stats.saturation((1, 2), samples, 0.95, paired=True).x == 1.0
+
+
 def test_little_noise_leaves_little_headroom_and_much_leaves_much() -> None:
     random = np.random.default_rng(10)
     quiet, loud = (stats.saturation(X, noisy(random, [10.0] * 5, noise), 0.95) for noise in (0.01, 0.3))
