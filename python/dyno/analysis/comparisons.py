@@ -56,7 +56,7 @@ def compare(study: Study, table: Table, names: Sequence[str]) -> list[tuple[Pair
     """
     found = [compared for name in names for compared in _of_response(study, table, name)]
     deciding = [each.response == study.replicates.of for each in found]
-    weights = _weights(deciding)
+    weights = shares_of_error(deciding)
     adjusted = stats.holm([each.ratio.p if each.ratio else None for each in found], weights)
     equal = stats.holm([each.equivalence.p if each.equivalence else None for each in found], weights)
     counted = sum(each.ratio is not None for each in found)
@@ -66,10 +66,14 @@ def compare(study: Study, table: Table, names: Sequence[str]) -> list[tuple[Pair
     ]
 
 
-def _weights(deciding: Sequence[bool]) -> list[float]:
+def shares_of_error(deciding: Sequence[bool]) -> list[float]:
+    """Of the error that a whole report may make, what each of its claims may: those that are `deciding` share a half.
+
+    Where all are of one kind, all are alike.
+    """
     main, others = sum(deciding), len(deciding) - sum(deciding)
     if not main or not others:
-        return [1.0] * len(deciding)
+        return [1 / len(deciding) for _ in deciding]
     return [DECIDING_SHARE / main if each else (1 - DECIDING_SHARE) / others for each in deciding]
 
 

@@ -312,7 +312,7 @@ def _screening(study: Study, cells: Sequence[CellSummary]) -> Iterator[str]:
         return
     yield (
         "Effects of factors are over all cells together. Their intervals are wide enough to hold the truth all at "
-        "once; interactions of three and more factors are taken to be next to nothing."
+        "once, those of all responses; interactions of three and more factors are taken to be next to nothing."
     )
     confounded = [alias.told() for alias in fraction.aliases() if alias.others]
     if confounded:
