@@ -15,12 +15,15 @@ from dyno.model.looks import looks
 from dyno.model.pairs import DECIDING_SHARE, Pair, pairs
 from dyno.model.study import Cell, Study
 
+NO_MEANS = "some values are 0, and too many for a ratio of means"
+
 
 @dataclass(frozen=True)
 class Measured:
     """What the runs of two cells say of the ratio b / a of one response, or why they say nothing.
 
-    `n` counts pairs, or the runs of the smaller side; `shift` is widened for how often the study was looked at.
+    `n` counts pairs, or the runs of the smaller side; `shift` is widened by `widening`, for how often the study was
+    looked at. It is None where `why_not` says why, and where values of 0 have no logarithm.
     """
 
     values_a: Sequence[float]
@@ -28,8 +31,17 @@ class Measured:
     paired: bool
     n: int
     shift: stats.LogShift | None
+    widening: float
     why_not: str
     pace: Pace | None
+
+    def ratio(self, confidence: float) -> stats.Ratio | None:
+        """Of geometric means, or of plain ones where values of 0 have no logarithm; None where `why_not` says why."""
+        if self.shift is not None:
+            return self.shift.ratio(confidence)
+        if self.why_not:
+            return None
+        return stats.fieller_ratio(self.values_a, self.values_b, confidence, paired=self.paired, widening=self.widening)
 
 
 @dataclass(frozen=True)
@@ -96,17 +108,28 @@ def between(study: Study, table: Table, response: str, a: Cell, b: Cell, names: 
     if paired:
         values_a, values_b = [blocks_a[block] for block in common], [blocks_b[block] for block in common]
     n = min(len(values_a), len(values_b))
-    shift = None
+    shift, widening = None, widening_between_cells(study)
     why_not = unlike_loops(response, names[0], table.loops[a.index], names[1], table.loops[b.index])
-    if not why_not and min([*values_a, *values_b, 1.0]) <= 0:
-        why_not = "a ratio needs values above 0, and some are not"
-    elif not why_not and n < 2:
+    if not why_not and n < 2:
         why_not = sentences.too_few(names[0], len(values_a), names[1], len(values_b))
-    elif not why_not:
+    elif not why_not and min([*values_a, *values_b]) > 0:
         shift = (stats.paired_shift if paired else stats.unpaired_shift)(values_a, values_b)
+    elif not why_not:
+        why_not = no_means(values_a, values_b, study.replicates.confidence, paired=paired, widening=widening)
     if shift is not None:
-        shift = shift.widened(widening_between_cells(study))
-    return Measured(values_a, values_b, paired, n, shift, why_not, _pace(table, response, a, b))
+        shift = shift.widened(widening)
+    return Measured(values_a, values_b, paired, n, shift, widening, why_not, _pace(table, response, a, b))
+
+
+def no_means(
+    a: Sequence[float], b: Sequence[float], confidence: float, *, paired: bool = False, widening: float = 1.0
+) -> str:
+    """Why values that are not all above 0 have no ratio of means either; empty where they have one."""
+    if min([*a, *b]) < 0:
+        return "a ratio needs values of 0 and above, and some are not"
+    if stats.fieller_ratio(a, b, confidence, paired=paired, widening=widening) is None:
+        return NO_MEANS
+    return ""
 
 
 def widening_between_cells(study: Study) -> float:
@@ -125,15 +148,16 @@ def _measure(study: Study, table: Table, response: str, pair: Pair) -> Compared:
     rule = study.replicates
     found = between(study, table, response, pair.a, pair.b, (pair.level_a, pair.level_b))
     a, b, paired, shift = found.values_a, found.values_b, found.paired, found.shift
+    ratio = found.ratio(rule.confidence)
     if shift is None:
-        return Compared(pair, response, paired, found.n, None, None, None, found.why_not, found.pace)
+        return Compared(pair, response, paired, found.n, ratio, None, None, found.why_not, found.pace)
     by_rank = stats.paired_ranks if paired else stats.unpaired_ranks
     return Compared(
         pair,
         response,
         paired,
         found.n,
-        shift.ratio(rule.confidence),
+        ratio,
         stats.equivalence_of(shift, rule.equivalence, 1 - rule.confidence),
         by_rank(a, b, rule.confidence) if _needs_ranks(a, b, paired) else None,
         "",
@@ -159,6 +183,7 @@ def _comparison(study: Study, found: Compared, p: float | None, p_equal: float |
     rule, when, ratio = study.replicates, looks(study), found.ratio
     alpha = 1 - rule.confidence
     verdict = _verdict(ratio, p, p_equal, alpha)
+    of_means = ratio is not None and found.equivalence is None
     pair = found.pair
     ranks = found.ranks and RankFigures(
         ratio=found.ranks.ratio,
@@ -179,8 +204,11 @@ def _comparison(study: Study, found: Compared, p: float | None, p_equal: float |
         verdict=verdict,
         sentence="",
         precision=_as_factor(ratio),
-        # The rule that stops a study looks at pairs alone, and not before its fewest blocks.
-        converged=found.paired and found.n >= when.first and stats.ratio_is_precise(ratio, rule.precision),
+        # The rule that stops a study looks at pairs alone, and their logs, and not before its fewest blocks.
+        converged=found.paired
+        and found.n >= when.first
+        and not of_means
+        and stats.ratio_is_precise(ratio, rule.precision),
         p=ratio.p if ratio else None,
         p_adjusted=p,
         family=counted if ratio else None,
@@ -190,7 +218,7 @@ def _comparison(study: Study, found: Compared, p: float | None, p_equal: float |
         ranks=ranks,
         pace=found.pace,
     )
-    sentence = sentences.comparison(comparison, paired=found.paired, why_not=found.why_not)
+    sentence = sentences.comparison(comparison, paired=found.paired, of_means=of_means, why_not=found.why_not)
     return comparison.model_copy(update={"sentence": sentence})
 
 

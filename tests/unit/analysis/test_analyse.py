@@ -232,7 +232,42 @@ def test_zero_throughput_has_a_mean_but_no_ratio_and_says_why() -> None:
     assert found.cells[1].mean == 0
     assert (found.cells[1].cov, found.cells[1].precision, found.cells[1].converged) == (None, None, False)
     assert found.comparisons[0].verdict == "not enough runs"
-    assert "above 0" in found.comparisons[0].sentence
+    assert "some values are 0, and too many for a ratio of means" in found.comparisons[0].sentence
+
+
+def test_values_of_zero_have_a_ratio_of_means_within_blocks_and_it_is_said() -> None:
+    plan = journal(min=6, max=6, precision_of="ratio", precision="99%")
+    a, b = [0.0, 104.0, 96.0, 101.0, 99.0, 103.0], [1.0, 312.0, 290.0, 301.0, 297.0, 310.0]
+    (found,) = analyse(plan, Runs(plan).add_cells({0: a, 1: b}), ended=None).comparisons
+    expected = stats.fieller_ratio(a, b, 0.95, paired=True)
+    assert (found.ratio, found.ci, found.p) == (expected.ratio, (expected.lo, expected.hi), expected.p)
+    assert found.method == "Fieller's interval of the ratio of means within blocks"
+    assert found.verdict == "higher"
+    assert "n = 6 pairs, of means since 0 has no logarithm" in found.sentence
+    # The rule that stops goes by logs, and such a cell is never precise to it.
+    assert not found.converged
+    assert (found.equivalent, found.margin) == (None, None)
+
+
+def test_values_of_zero_that_are_not_of_the_same_blocks_have_a_ratio_of_means_too() -> None:
+    plan = journal(min=2, max=12)
+    runs = Runs(plan)
+    for block in range(12):
+        runs.add(block % 2, block, 0.0 if block == 2 else 100.0 + 100 * (block % 2) + block)
+    (found,) = analyse(plan, runs, ended=None).comparisons
+    a, b = ([run.responses["throughput"] for run in runs if run.slot.cell == cell] for cell in (0, 1))
+    widening = stats.widening_of_ratios(1, 4, 12)
+    expected = stats.fieller_ratio(a, b, 0.95, widening=widening)
+    assert found.ci == (expected.lo, expected.hi)
+    assert "not paired, of means" in found.sentence
+
+
+def test_values_below_zero_have_no_ratio() -> None:
+    plan = journal()
+    runs = Runs(plan).add_cells({0: DELETE, 1: [-1.0, *WAL[1:]]})
+    (found,) = analyse(plan, runs, ended=None).comparisons
+    assert found.ratio is None
+    assert found.sentence.endswith("a ratio needs values of 0 and above, and some are not.")
 
 
 def test_equal_values_have_an_interval_without_width() -> None:
