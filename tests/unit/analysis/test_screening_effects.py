@@ -226,3 +226,12 @@ def test_a_rate_that_was_given_is_no_effect_nor_is_one_kind_of_loop_against_the_
     assert not analyse(study, runs("throughput", rates=True), ended="enough").effects
     assert not analyse(study, runs("latency_p99", rates=True), ended="enough").effects
     assert analyse(study, runs("cpu_per_op", rates=True), ended="enough").effects
+
+
+def test_effects_of_a_study_that_was_looked_at_have_wider_intervals() -> None:
+    looked = study_of()
+    once = looked.model_copy(update={"replicates": looked.replicates.model_copy(update={"min": 30})})
+    for wide, narrow in zip(findings(looked).effects, findings(once).effects, strict=True):
+        assert wide.ci is not None
+        assert narrow.ci is not None
+        assert wide.ci[0] < narrow.ci[0] < narrow.ci[1] < wide.ci[1]
