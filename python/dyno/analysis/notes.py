@@ -10,7 +10,16 @@ from typing import Any
 from dyno.analysis import drift
 from dyno.analysis.sentences import levels, listed
 from dyno.analysis.table import UNSTEADY, Table
-from dyno.model.findings import CellSummary, Comparison, Drift, format_estimate, format_quantity, format_share
+from dyno.model import responses
+from dyno.model.findings import (
+    CellSummary,
+    Comparison,
+    Drift,
+    format_estimate,
+    format_quantity,
+    format_reached,
+    format_share,
+)
 from dyno.model.fractions import fraction_of
 from dyno.model.pairs import pairs
 from dyno.model.run import RunRecord
@@ -18,6 +27,7 @@ from dyno.model.study import Study
 from dyno.model.units import counted, format_duration, format_percent
 
 TAILS = {"p50": 0.5, "p90": 0.1, "p95": 0.05, "p99": 0.01, "p999": 0.001}  # the share that lies above a quantile
+OF_MACHINE = ("cpu.util", "disk.util")  # responses that are not of the system alone
 FEW_RUNS = 5  # below it, nothing in the runs can show that noise is not normal
 # Settings that change what a store promises, not only how fast it is.
 PROMISES = (
@@ -59,6 +69,7 @@ def notes(
     yield from _failed_in_tails(study, table)
     yield from _loops(study, table)
     yield from _of_drivers(study, table)
+    yield from _of_machine(study)
     yield from _intervals(study, cells, comparisons)
     yield from _screening(study, cells)
     if study.order == "fixed" and len(study.cells) > 1:
@@ -89,7 +100,9 @@ def _precision(study: Study, cells: Sequence[CellSummary]) -> Iterator[str]:
     asked, confidence = format_percent(rule.precision), format_percent(rule.confidence)
     goal = f"{asked} at {confidence} confidence, of the {rule.precision_of} of {rule.of}"
     short = [
-        _name(cell) if cell.reached is None else f"{_name(cell)} ({rule.precision_of} to {format_share(cell.reached)})"
+        _name(cell)
+        if cell.reached is None
+        else f"{_name(cell)} ({rule.precision_of} to {format_reached(cell.reached, rule.precision)})"
         for cell in cells
         if cell.n and not cell.converged
     ]
@@ -279,6 +292,17 @@ def _of_drivers(study: Study, table: Table) -> Iterator[str]:
     for note, cells in said.items():
         names = [levels(by_index[cell].levels) for cell in sorted(cells)]
         yield note if cells == measured else f"{note.removesuffix('.')} (in {listed(names)})."
+
+
+def _of_machine(study: Study) -> Iterator[str]:
+    """Targets that neighbours on the machine may miss or meet for the system."""
+    asked = dict.fromkeys(target.response for target in study.targets if target.response in OF_MACHINE)
+    if asked:
+        titles = " and ".join(responses.lookup(response).title for response in asked)
+        yield (
+            f"Targets of {titles} are judged by the whole machine: the driver and whatever else ran there count as "
+            "well, so one that is missed may be missed because of neighbours."
+        )
 
 
 def _intervals(study: Study, cells: Sequence[CellSummary], comparisons: Sequence[Comparison]) -> Iterator[str]:

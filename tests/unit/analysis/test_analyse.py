@@ -270,6 +270,16 @@ def test_values_below_zero_have_no_ratio() -> None:
     assert found.sentence.endswith("a ratio needs values of 0 and above, and some are not.")
 
 
+def test_a_precision_that_was_just_missed_is_not_told_as_reached() -> None:
+    def found(noise: float) -> Findings:
+        plan = study({}, min=4, max=4, precision="2%")
+        return analyse(plan, Runs(plan).add_cells({0: [100 - noise, 100 + noise] * 2}), ended="done")
+
+    width = found(1.0).cells[0].precision
+    notes = " ".join(found(0.0204 / width).notes)
+    assert "is not reached in 1 of 1 cell: the only cell (mean to 2.04%)" in notes
+
+
 def test_equal_values_have_an_interval_without_width() -> None:
     plan = journal()
     found = analyse(plan, Runs(plan).add_cells({0: [10.0] * 4, 1: [20.0] * 4}), ended=None)
@@ -773,3 +783,20 @@ def test_runs_of_an_earlier_dyno_say_nothing_of_their_course() -> None:
     found = of_courses(None, None)
     assert (found.cells[0].unsteady, found.cells[0].remark) == (0, "")
     assert not any("steady" in note for note in found.notes)
+
+
+@pytest.mark.parametrize("others", [1, 9])
+def test_other_responses_raise_the_p_of_the_deciding_one_to_twice_and_no_more(others) -> None:
+    # Half of the error is kept for it: 1 / 0.5, however many the others are.
+    plan = journal(min=6, max=6)
+    names = [f"{name}.latency_p50" for name in "abcdefghi"[:others]]
+    runs = Runs(plan)
+    for block in range(6):
+        for cell, values in enumerate((DELETE, [1.03 * value for value in DELETE[::-1]])):
+            same = dict.fromkeys(names, 5.0 + (7 * block + 3 * cell) % 4)
+            runs.add(cell, block, responses={"throughput": values[block], **same})
+    found = analyse(plan, runs, ended=None).comparisons
+    deciding = next(each for each in found if each.response == "throughput")
+    assert len(found) == 1 + others
+    assert all(each.p > 0.5 > deciding.p for each in found if each is not deciding)
+    assert deciding.p_adjusted == pytest.approx(2 * deciding.p)
