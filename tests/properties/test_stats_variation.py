@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dyno import stats
@@ -107,22 +107,3 @@ def test_effects_and_variation_agree(values) -> None:
     rows = stats.variation(values, SIGNS).rows
     for effect, row in zip(effects.effects, rows[:-1], strict=True):
         assert 8 * effect.size**2 == pytest.approx(row.sum_of_squares, rel=1e-6, abs=1e-12)
-
-
-EFFECTS = st.lists(st.floats(min_value=-1e6, max_value=1e6), min_size=3, max_size=31)
-
-
-@given(EFFECTS, FACTORS, CONFIDENCES := st.floats(min_value=0.5, max_value=0.99))
-def test_lenth_s_margins_scale_with_the_effects_and_the_simultaneous_one_is_wider(effects, factor, confidence) -> None:
-    found = stats.lenth(effects, confidence)
-    scaled = stats.lenth([-factor * effect for effect in effects], confidence)
-    assume(found.pse > 1e-3)
-    assert scaled.pse == pytest.approx(factor * found.pse, rel=1e-6)
-    assert found.margin < found.simultaneous_margin
-
-
-def test_lenth_s_margin_rarely_flags_noise() -> None:
-    # R. V. Lenth, Technometrics 31 (1989): the margin keeps to its level of 5 % an effect, roughly.
-    draws = np.random.default_rng(1).normal(size=(1000, 15))
-    flagged = np.mean([(np.abs(row) > stats.lenth(row, 0.95).margin).mean() for row in draws])
-    assert 0.02 < flagged < 0.05

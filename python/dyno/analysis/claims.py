@@ -18,7 +18,7 @@ from itertools import pairwise
 from typing import Literal
 
 from dyno.analysis.cells import intervals
-from dyno.analysis.comparisons import Measured, between
+from dyno.analysis.comparisons import NO_MEANS, Measured, between
 from dyno.analysis.sentences import levels
 from dyno.analysis.table import Table
 from dyno.analysis.targets import is_chosen
@@ -233,9 +233,9 @@ def _ratio(measured: Measured, title: str, a: Cell, b: Cell, confidence: float) 
     if measured.pace == "rate":
         first, second = _names(a, b)
         return f"the rate of {first} or {second} was given, and {title} says nothing of what they can do"
-    if measured.shift is None:
-        return measured.why_not
-    ratio = measured.shift.ratio(confidence)
+    ratio = measured.ratio(confidence)
+    if ratio is None:
+        return measured.why_not or NO_MEANS
     return ratio.ratio, (ratio.lo, ratio.hi)
 
 

@@ -15,12 +15,15 @@ from dyno.model.looks import looks
 from dyno.model.pairs import DECIDING_SHARE, Pair, pairs
 from dyno.model.study import Cell, Study
 
+NO_MEANS = "some values are 0, and too many for a ratio of means"
+
 
 @dataclass(frozen=True)
 class Measured:
     """What the runs of two cells say of the ratio b / a of one response, or why they say nothing.
 
-    `n` counts pairs, or the runs of the smaller side; `shift` is widened for how often the study was looked at.
+    `n` counts pairs, or the runs of the smaller side; `shift` is widened by `widening`, for how often the study was
+    looked at. It is None where `why_not` says why, and where values of 0 have no logarithm.
     """
 
     values_a: Sequence[float]
@@ -28,8 +31,17 @@ class Measured:
     paired: bool
     n: int
     shift: stats.LogShift | None
+    widening: float
     why_not: str
     pace: Pace | None
+
+    def ratio(self, confidence: float) -> stats.Ratio | None:
+        """Of geometric means, or of plain ones where values of 0 have no logarithm; None where `why_not` says why."""
+        if self.shift is not None:
+            return self.shift.ratio(confidence)
+        if self.why_not:
+            return None
+        return stats.fieller_ratio(self.values_a, self.values_b, confidence, paired=self.paired, widening=self.widening)
 
 
 @dataclass(frozen=True)
@@ -56,7 +68,7 @@ def compare(study: Study, table: Table, names: Sequence[str]) -> list[tuple[Pair
     """
     found = [compared for name in names for compared in _of_response(study, table, name)]
     deciding = [each.response == study.replicates.of for each in found]
-    weights = _weights(deciding)
+    weights = shares_of_error(deciding)
     adjusted = stats.holm([each.ratio.p if each.ratio else None for each in found], weights)
     equal = stats.holm([each.equivalence.p if each.equivalence else None for each in found], weights)
     counted = sum(each.ratio is not None for each in found)
@@ -66,10 +78,14 @@ def compare(study: Study, table: Table, names: Sequence[str]) -> list[tuple[Pair
     ]
 
 
-def _weights(deciding: Sequence[bool]) -> list[float]:
+def shares_of_error(deciding: Sequence[bool]) -> list[float]:
+    """Of the error that a whole report may make, what each of its claims may: those that are `deciding` share a half.
+
+    Where all are of one kind, all are alike.
+    """
     main, others = sum(deciding), len(deciding) - sum(deciding)
     if not main or not others:
-        return [1.0] * len(deciding)
+        return [1 / len(deciding) for _ in deciding]
     return [DECIDING_SHARE / main if each else (1 - DECIDING_SHARE) / others for each in deciding]
 
 
@@ -85,7 +101,6 @@ def _of_response(study: Study, table: Table, response: str) -> Iterator[Compared
 
 def between(study: Study, table: Table, response: str, a: Cell, b: Cell, names: tuple[str, str]) -> Measured:
     """The ratio b / a of two cells, within blocks where both have runs in two of them. `names` are those of a and b."""
-    when = looks(study)
     values_a, values_b = table.of(response, a.index), table.of(response, b.index)
     blocks_a, blocks_b = table.in_blocks(response, a.index), table.in_blocks(response, b.index)
     common = sorted(blocks_a.keys() & blocks_b.keys())
@@ -93,32 +108,56 @@ def between(study: Study, table: Table, response: str, a: Cell, b: Cell, names: 
     if paired:
         values_a, values_b = [blocks_a[block] for block in common], [blocks_b[block] for block in common]
     n = min(len(values_a), len(values_b))
-    shift = None
+    shift, widening = None, widening_between_cells(study)
     why_not = unlike_loops(response, names[0], table.loops[a.index], names[1], table.loops[b.index])
-    if not why_not and min([*values_a, *values_b, 1.0]) <= 0:
-        why_not = "a ratio needs values above 0, and some are not"
-    elif not why_not and n < 2:
+    if not why_not and n < 2:
         why_not = sentences.too_few(names[0], len(values_a), names[1], len(values_b))
-    elif not why_not:
+    elif not why_not and min([*values_a, *values_b]) > 0:
         shift = (stats.paired_shift if paired else stats.unpaired_shift)(values_a, values_b)
+    elif not why_not:
+        why_not = no_means(values_a, values_b, study.replicates.confidence, paired=paired, widening=widening)
     if shift is not None:
-        shift = shift.widened(stats.widening_of_ratios(when.comparisons, when.first, when.last))
-    return Measured(values_a, values_b, paired, n, shift, why_not, _pace(table, response, a, b))
+        shift = shift.widened(widening)
+    return Measured(values_a, values_b, paired, n, shift, widening, why_not, _pace(table, response, a, b))
+
+
+def no_means(
+    a: Sequence[float], b: Sequence[float], confidence: float, *, paired: bool = False, widening: float = 1.0
+) -> str:
+    """Why values that are not all above 0 have no ratio of means either; empty where they have one."""
+    if min([*a, *b]) < 0:
+        return "a ratio needs values of 0 and above, and some are not"
+    if stats.fieller_ratio(a, b, confidence, paired=paired, widening=widening) is None:
+        return NO_MEANS
+    return ""
+
+
+def widening_between_cells(study: Study) -> float:
+    """How much wider an interval between cells is made for the looks, so that all that a report says of two is one.
+
+    Where nothing is compared, means decide when a study stops: 95 % intervals between two of 2 to 6 cells that stop by
+    their means hold the truth in 95.5 % and more of 4,000 studies each with what means are widened by.
+    """
+    when = looks(study)
+    if not when.comparisons:
+        return stats.widening_of_means(when.first, when.last)
+    return stats.widening_of_ratios(when.comparisons, when.first, when.last)
 
 
 def _measure(study: Study, table: Table, response: str, pair: Pair) -> Compared:
     rule = study.replicates
     found = between(study, table, response, pair.a, pair.b, (pair.level_a, pair.level_b))
     a, b, paired, shift = found.values_a, found.values_b, found.paired, found.shift
+    ratio = found.ratio(rule.confidence)
     if shift is None:
-        return Compared(pair, response, paired, found.n, None, None, None, found.why_not, found.pace)
+        return Compared(pair, response, paired, found.n, ratio, None, None, found.why_not, found.pace)
     by_rank = stats.paired_ranks if paired else stats.unpaired_ranks
     return Compared(
         pair,
         response,
         paired,
         found.n,
-        shift.ratio(rule.confidence),
+        ratio,
         stats.equivalence_of(shift, rule.equivalence, 1 - rule.confidence),
         by_rank(a, b, rule.confidence) if _needs_ranks(a, b, paired) else None,
         "",
@@ -144,6 +183,7 @@ def _comparison(study: Study, found: Compared, p: float | None, p_equal: float |
     rule, when, ratio = study.replicates, looks(study), found.ratio
     alpha = 1 - rule.confidence
     verdict = _verdict(ratio, p, p_equal, alpha)
+    of_means = ratio is not None and found.equivalence is None
     pair = found.pair
     ranks = found.ranks and RankFigures(
         ratio=found.ranks.ratio,
@@ -164,8 +204,11 @@ def _comparison(study: Study, found: Compared, p: float | None, p_equal: float |
         verdict=verdict,
         sentence="",
         precision=_as_factor(ratio),
-        # The rule that stops a study looks at pairs alone, and not before its fewest blocks.
-        converged=found.paired and found.n >= when.first and stats.ratio_is_precise(ratio, rule.precision),
+        # The rule that stops a study looks at pairs alone, and their logs, and not before its fewest blocks.
+        converged=found.paired
+        and found.n >= when.first
+        and not of_means
+        and stats.ratio_is_precise(ratio, rule.precision),
         p=ratio.p if ratio else None,
         p_adjusted=p,
         family=counted if ratio else None,
@@ -175,7 +218,7 @@ def _comparison(study: Study, found: Compared, p: float | None, p_equal: float |
         ranks=ranks,
         pace=found.pace,
     )
-    sentence = sentences.comparison(comparison, paired=found.paired, why_not=found.why_not)
+    sentence = sentences.comparison(comparison, paired=found.paired, of_means=of_means, why_not=found.why_not)
     return comparison.model_copy(update={"sentence": sentence})
 
 

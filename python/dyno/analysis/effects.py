@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator, Sequence
 
 from dyno import stats
-from dyno.analysis.comparisons import mixes_loops
+from dyno.analysis.comparisons import mixes_loops, shares_of_error
 from dyno.analysis.table import Table
 from dyno.model import responses
 from dyno.model.findings import FactorEffect, Verdict, format_ratio
@@ -18,35 +18,48 @@ from dyno.model.units import counted
 TO_NAME = 3  # effects that an answer tells; the rest stands in their table
 
 
-def effects(study: Study, table: Table, response: str) -> Iterator[FactorEffect]:
+def effects(study: Study, table: Table, names: Sequence[str]) -> list[FactorEffect]:
     """Of factors and of interactions of two, on the log scale; none where a cell has no ok run.
 
-    Their intervals hold together: all of them hold the truth as often as the study's confidence says.
+    Their intervals hold together, those of all responses: all of them hold the truth as often as the study's confidence
+    says. As of comparisons, half of the error that this allows is kept for the deciding response.
     """
     fraction = fraction_of(study)
     if fraction is None:
-        return
+        return []
+    measured = [response for response in names if _has_effects(study, table, response)]
+    # Of a dozen effects that are nothing, one would else be shown in every second study (Bonferroni).
+    shares = shares_of_error([response == study.replicates.of for response in measured])
+    alpha = (1 - study.replicates.confidence) / len(fraction.aliases())
+    return [
+        effect
+        for response, share in zip(measured, shares, strict=True)
+        for effect in _of_response(study, table, response, 1 - share * alpha)
+    ]
+
+
+def _has_effects(study: Study, table: Table, response: str) -> bool:
     known = responses.lookup(response)
     if known.counted and response != study.replicates.of:
-        return
+        return False
     # As of comparisons: a rate that was given is nobody's effect, and the two kinds of loop have no latency in common.
     if (known.of_pace and "rate" in table.paces.values()) or mixes_loops(response, set().union(*table.loops.values())):
-        return
+        return False
+    # Without a cell it is another fraction, of other aliases, or none at all.
+    return all(values and min(values) > 0 for values in (table.of(response, cell.index) for cell in study.cells))
+
+
+def _of_response(study: Study, table: Table, response: str, confidence: float) -> Iterator[FactorEffect]:
     runs = [
         (cell, block, value)
         for cell in study.cells
         for block, value in sorted(table.in_blocks(response, cell.index).items())
     ]
     values = [value for _, _, value in runs]
-    # Without a cell it is another fraction, of other aliases, or none at all.
-    if len({cell.index for cell, _, _ in runs}) < len(study.cells) or min(values) <= 0:
-        return
     signs = {
         factor.name: [1 if cell.levels[factor.name] == factor.levels[1].name else -1 for cell, _, _ in runs]
         for factor in study.factors
     }
-    # Of a dozen effects that are nothing, one would else be shown in every second study (Bonferroni).
-    confidence = 1 - (1 - study.replicates.confidence) / len(fraction.aliases())
     found = stats.two_level_effects(values, signs, confidence, [block for _, block, _ in runs], max_order=2)
     if found is None:
         return

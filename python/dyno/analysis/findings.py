@@ -67,17 +67,16 @@ def _whole(
 ) -> Findings:
     table = tabulate(study, runs)
     cells: list[CellSummary] = []
-    of_factors: list[FactorEffect] = []
     order = response_order(study, table)
     compared = compare(study, table, order)
     comparisons = [found for _, found in compared]
+    of_factors = effects.effects(study, table, order)
     for response in order:
         of_cell: dict[int, list[Comparison]] = {}
         for pair, found in compared:
             if found.response == response:
                 of_cell.setdefault(pair.a.index, []).append(found)
                 of_cell.setdefault(pair.b.index, []).append(found)
-        of_factors += effects.effects(study, table, response)
         cells += summarise(study, table, response, of_cell)
     rule = study.replicates
     in_depth = [rule.of, *(name for name in dict.fromkeys(explained) if name != rule.of and name in table.values)]

@@ -8,7 +8,7 @@ from typing import Any
 
 from dyno import stats
 from dyno.analysis import sentences
-from dyno.analysis.comparisons import unlike_loops, verdict_of
+from dyno.analysis.comparisons import no_means, unlike_loops, verdict_of
 from dyno.analysis.table import Table, compared, tabulate
 from dyno.model import responses
 from dyno.model.findings import FolderComparison, FolderVerdict
@@ -106,7 +106,7 @@ def _compare(
     differs: tuple[str, ...],
     remark: str,
 ) -> FolderComparison:
-    ratio = None
+    ratio, of_means = None, False
     a, b = (side.values if side else [] for side in (side_a, side_b))
     if side_a is None:
         why_not = "only the second folder has this cell"
@@ -114,10 +114,12 @@ def _compare(
         why_not = "only the first folder has this cell"
     elif unlike := unlike_loops(response, "the first folder", side_a.loops, "the second", side_b.loops):
         why_not = unlike
-    elif min([*a, *b], default=1.0) <= 0:
-        why_not = "a ratio needs values above 0, and some are not"
     elif len(a) < 2 or len(b) < 2:
         why_not = sentences.too_few("the first folder", len(a), "the second", len(b))
+    elif min([*a, *b]) <= 0:
+        why_not = no_means(a, b, confidence)
+        of_means = not why_not
+        ratio = stats.fieller_ratio(a, b, confidence) if of_means else None
     else:
         why_not, ratio = "", stats.unpaired_ratio(a, b, confidence)
     verdict: FolderVerdict = verdict_of(ratio)
@@ -136,6 +138,6 @@ def _compare(
         method=ratio.method if ratio else "none",
         verdict=verdict,
         differs=differs,
-        sentence=sentences.folder_comparison(response, levels, ratio, verdict, why_not),
+        sentence=sentences.folder_comparison(response, levels, ratio, verdict, why_not, of_means=of_means),
         remark=remark,
     )

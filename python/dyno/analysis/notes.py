@@ -13,7 +13,15 @@ from dyno import stats
 from dyno.analysis import drift
 from dyno.analysis.sentences import levels, listed
 from dyno.analysis.table import UNSTEADY, Table
-from dyno.model.findings import CellSummary, Comparison, Drift, format_estimate, format_share
+from dyno.model import responses
+from dyno.model.findings import (
+    CellSummary,
+    Comparison,
+    Drift,
+    format_estimate,
+    format_reached,
+    format_share,
+)
 from dyno.model.fractions import fraction_of
 from dyno.model.looks import looks
 from dyno.model.pairs import pairs
@@ -24,6 +32,7 @@ from dyno.model.units import counted, format_duration, format_percent
 TAILS = {"p50": 0.5, "p90": 0.1, "p95": 0.05, "p99": 0.01, "p999": 0.001}  # the share that lies above a quantile
 WARM_UPS = ("warmup", "warmup_operations")  # what a workload calls the one that is asked for
 MUCH_WIDER = 1.5  # than Student's: from here on a reader who reckons it over is told why
+OF_MACHINE = ("cpu.util", "disk.util")  # responses that are not of the system alone
 FEW_RUNS = 5  # below it, nothing in the runs can show that noise is not normal
 # Settings that change what a store promises, not only how fast it is.
 PROMISES = (
@@ -69,6 +78,7 @@ def notes(
     yield from _failed_in_tails(study, table)
     yield from _loops(study, table)
     yield from _of_drivers(study, table)
+    yield from _of_machine(study)
     yield from _intervals(study, cells, comparisons)
     yield from _screening(study, cells)
     if study.order == "fixed" and len(study.cells) > 1:
@@ -119,7 +129,9 @@ def _precision(study: Study, cells: Sequence[CellSummary]) -> Iterator[str]:
     asked, confidence = format_percent(rule.precision), format_percent(rule.confidence)
     goal = f"{asked} at {confidence} confidence, of the {rule.precision_of} of {rule.of}"
     short = [
-        _name(cell) if cell.reached is None else f"{_name(cell)} ({rule.precision_of} to {format_share(cell.reached)})"
+        _name(cell)
+        if cell.reached is None
+        else f"{_name(cell)} ({rule.precision_of} to {format_reached(cell.reached, rule.precision)})"
         for cell in cells
         if cell.n and not cell.converged
     ]
@@ -325,6 +337,17 @@ def _of_drivers(study: Study, table: Table) -> Iterator[str]:
         yield note if cells == measured else f"{note.removesuffix('.')} (in {listed(names)})."
 
 
+def _of_machine(study: Study) -> Iterator[str]:
+    """Targets that neighbours on the machine may miss or meet for the system."""
+    asked = dict.fromkeys(target.response for target in study.targets if target.response in OF_MACHINE)
+    if asked:
+        titles = " and ".join(responses.lookup(response).title for response in asked)
+        yield (
+            f"Targets of {titles} are judged by the whole machine: the driver and whatever else ran there count as "
+            "well, so one that is missed may be missed because of neighbours."
+        )
+
+
 def _intervals(study: Study, cells: Sequence[CellSummary], comparisons: Sequence[Comparison]) -> Iterator[str]:
     if not any(cell.ci for cell in cells):
         return
@@ -360,7 +383,7 @@ def _screening(study: Study, cells: Sequence[CellSummary]) -> Iterator[str]:
         return
     yield (
         "Effects of factors are over all cells together. Their intervals are wide enough to hold the truth all at "
-        "once; interactions of three and more factors are taken to be next to nothing."
+        "once, those of all responses; interactions of three and more factors are taken to be next to nothing."
     )
     confounded = [alias.told() for alias in fraction.aliases() if alias.others]
     if confounded:

@@ -42,7 +42,10 @@ def given(response: str) -> str:
     return f"{title} came at a given rate, however slow the system is; gate on `replicates.of: latency_p99`"
 
 
-def comparison(found: Comparison, *, paired: bool, why_not: str) -> str:
+OF_MEANS = ", of means since 0 has no logarithm"
+
+
+def comparison(found: Comparison, *, paired: bool, of_means: bool, why_not: str) -> str:
     """One comparison as one sentence: direction, ratio, interval, adjusted p and n.
 
     It begins with a word of ours: a factor's spelling means something.
@@ -56,6 +59,7 @@ def comparison(found: Comparison, *, paired: bool, why_not: str) -> str:
         return f"{where}{factor} {b} and {a} cannot be compared in {known.title}: {why_not}."
     size = format_ratio(found.ratio, found.ci)
     runs = f"n = {counted(found.n, 'pair')}" if paired else f"n = {counted(found.n, 'run')}, not paired"
+    runs += OF_MEANS if of_means else ""
     if found.pace == "rate":
         given = f"{where}the rate of {factor} {b} or {a} was given, and reached"
         return capital(f"{given}: {known.title} {size} says nothing of what they can do ({runs}).")
@@ -102,14 +106,23 @@ def _by_ranks(found: Comparison) -> str:
     return f"; by ranks, since the noise is far from normal: {size}"
 
 
-def folder_comparison(response: str, chosen: Mapping[str, str], ratio: Ratio | None, verdict: str, why_not: str) -> str:
+def folder_comparison(
+    response: str,
+    chosen: Mapping[str, str],
+    ratio: Ratio | None,
+    verdict: str,
+    why_not: str,
+    *,
+    of_means: bool = False,
+) -> str:
     """One cell of two results folders as one sentence."""
     title = responses.lookup(response).title
     where = f"{levels(chosen) or 'The only cell'}: "
     if ratio is None:
         return f"{where}no comparison of {title}: {why_not}."
     size = format_ratio(ratio.ratio, (ratio.lo, ratio.hi))
-    drift = f"n = {counted(ratio.n, 'run')}; not interleaved: a difference may be the machine's drift"
+    runs = f"n = {counted(ratio.n, 'run')}{OF_MEANS if of_means else ''}"
+    drift = f"{runs}; not interleaved: a difference may be the machine's drift"
     if verdict == "no difference shown":
         return f"{where}no difference in {title} is shown between the folders: {size} ({drift})."
     return f"{where}the second folder has {size} the {title} of the first ({drift})."

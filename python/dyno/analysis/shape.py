@@ -9,7 +9,7 @@ from statistics import NormalDist
 from typing import NamedTuple
 
 from dyno import stats
-from dyno.analysis.comparisons import mixes_loops
+from dyno.analysis.comparisons import mixes_loops, widening_between_cells
 from dyno.analysis.rounding import maybe_rounded, rounded, rounded_interval
 from dyno.analysis.sentences import levels
 from dyno.analysis.table import Table, given
@@ -26,7 +26,6 @@ from dyno.model.findings import (
     format_ratio,
     format_share,
 )
-from dyno.model.looks import looks
 from dyno.model.study import Cell, Factor, Study
 from dyno.model.units import counted
 
@@ -99,10 +98,11 @@ def _shape(study: Study, table: Table, response: str, factor: Factor, curves: _C
         left_out.append(f"the Universal Scalability Law, since {no_law}")
     elif len(shown) > MOST_LAWS:
         left_out.append(f"the Universal Scalability Law beyond the first {MOST_LAWS} curves")
-    confidence = _confidence(study)
+    confidence, widening = study.replicates.confidence, widening_between_cells(study)
+    raised = _raised(confidence, widening)
     no_crossings = _no_crossings(table, response)
     compared_curves = {} if no_crossings else shown
-    crossings, compared, too_few = _crossings(study, factor, compared_curves, response, confidence, verdicts)
+    crossings, compared, too_few = _crossings(study, factor, compared_curves, response, raised, verdicts)
     if no_crossings and study.compare not in (None, factor.name):
         left_out.append(f"crossings, since {no_crossings}")
     if too_few:
@@ -120,6 +120,7 @@ def _shape(study: Study, table: Table, response: str, factor: Factor, curves: _C
                 dict(within),
                 curve,
                 confidence,
+                widening,
                 counts,
                 not not_a_rate,
                 fitted=not no_law and i < MOST_LAWS,
@@ -175,11 +176,10 @@ def _no_law(factor: Factor, counts: bool, curves: _Curves) -> str | None:
     return None
 
 
-def _confidence(study: Study) -> float:
-    """The study's confidence, raised as far as intervals are widened for having been looked at."""
-    when, normal = looks(study), NormalDist()
-    widening = stats.widening_of_ratios(max(when.comparisons, 2), when.first, when.last)
-    return 2 * normal.cdf(widening * normal.inv_cdf((1 + study.replicates.confidence) / 2)) - 1
+def _raised(confidence: float, widening: float) -> float:
+    """The confidence at which a bootstrap's interval is so much wider."""
+    normal = NormalDist()
+    return 2 * normal.cdf(widening * normal.inv_cdf((1 + confidence) / 2)) - 1
 
 
 def _by_multiples(places: Sequence[float]) -> bool:
@@ -200,6 +200,7 @@ def _curve(
     within: dict[str, str],
     curve: Sequence[_At],
     confidence: float,
+    widening: float,
     counts: bool,
     rate: bool,
     fitted: bool,
@@ -209,6 +210,7 @@ def _curve(
         points = tuple(ShapePoint(cell=at.cell.index, x=at.x, n=len(at.values)) for at in curve)
         return Curve(within=within, points=points, sentence="")
     samples, paired = _together(curve, 2)
+    sped_up = stats.speedup(places, samples, confidence, paired=paired, widening=widening)
     points = tuple(
         ShapePoint(
             cell=at.cell.index,
@@ -218,10 +220,10 @@ def _curve(
             speedup_ci=(found.ratio.lo, found.ratio.hi) if found.ratio else None,
             efficiency=found.efficiency if counts else None,
         )
-        for at, found in zip(curve, stats.speedup(places, samples, confidence, paired=paired) or (), strict=True)
+        for at, found in zip(curve, sped_up or (), strict=True)
     )
-    saturated = stats.saturation(places, samples, confidence, paired=paired)
-    law = _law([at.x for at in curve], [at.values for at in curve], confidence) if fitted else None
+    saturated = stats.saturation(places, samples, confidence, paired=paired, widening=widening)
+    law = _law([at.x for at in curve], [at.values for at in curve], _raised(confidence, widening)) if fitted else None
     told = _of_speedup(response, factor, within, points, len(samples[0]), paired)
     return Curve(
         within=within,

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from statistics import NormalDist
 
 from dyno import stats
+from dyno.analysis.comparisons import widening_between_cells
 from dyno.analysis.rounding import in_logs, maybe_rounded, rounded
 from dyno.analysis.table import Table, given
 from dyno.model import responses
@@ -37,7 +38,13 @@ def explain(study: Study, table: Table, response: str) -> Variation:
     if reason:
         return Variation(response=response, sentence=_sentence_without(response, reason), reason=reason)
     levels = {name: [cells[each.cell].levels[name] for each in observed] for name in factors}
-    found = stats.variation(values, levels, [each.block for each in observed], max_order=MOST_ORDER)
+    found = stats.variation(
+        values,
+        levels,
+        [each.block for each in observed],
+        max_order=MOST_ORDER,
+        widening=widening_between_cells(study),
+    )
     assert found is not None  # only of fewer than two values
     noise = found.rows[-1]
     if not noise.degrees:

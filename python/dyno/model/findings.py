@@ -49,6 +49,17 @@ def format_share(share: float) -> str:
     return f"{share * 100:.2g}%" if share >= _LEAST_SHOWN else "<0.01%" if share else "0%"
 
 
+def format_reached(share: float, asked: float) -> str:
+    """A precision reached, with as many digits as it takes to see that it missed what was asked, where it did."""
+    for digits in range(2, 7):
+        text = f"{share * 100:.{digits}g}"
+        if not asked < share < 0.995 or float(text) > round(asked * 100, 6):
+            break
+    else:
+        return f"just over {format_share(share)}"
+    return f"{text}%" if digits > 2 else format_share(share)
+
+
 def format_p(p: float) -> str:
     """`0.043`; what is smaller than anybody needs to know is told as such."""
     return "< 0.0001" if p < 1e-4 else f"{p:.2g}"

@@ -30,6 +30,7 @@ from dyno.model.findings import (
     format_p,
     format_quantity,
     format_ratio,
+    format_reached,
     format_share,
 )
 from dyno.model.run import RunRecord
@@ -215,6 +216,7 @@ def _environment() -> Environment:
     environment.filters.update(
         capital=capital,
         quantity=lambda value: "–" if value is None else format_quantity(value),
+        reached=lambda value, asked: "–" if value is None else format_reached(value, asked),
         share=lambda value: "–" if value is None else format_share(value),
         probability=lambda value: "–" if value is None else format_p(value),
         interval=lambda ci: f"{format_quantity(ci[0])} to {format_quantity(ci[1])}" if ci else "–",

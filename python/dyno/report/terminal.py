@@ -27,6 +27,7 @@ from dyno.model.findings import (
     format_p,
     format_quantity,
     format_ratio,
+    format_reached,
     format_share,
 )
 from dyno.model.units import format_percent
@@ -54,7 +55,7 @@ def show(findings: Findings, console: Console, chosen: Sequence[str] | None = No
         parts += [
             Text(),
             _heading(_title(response)),
-            (_narrow_cells if narrow else _cells)(cells, findings.precision_of),
+            (_narrow_cells if narrow else _cells)(cells, findings),
         ]
         found = [each for each in findings.comparisons if each.response == response]
         if found:
@@ -185,12 +186,12 @@ def _head(findings: Findings) -> Group:
     )
 
 
-def _cells(cells: Sequence[CellSummary], precision_of: str) -> Table:
+def _cells(cells: Sequence[CellSummary], findings: Findings) -> Table:
     table = _table()
     factors = list(dict.fromkeys(factor for cell in cells for factor in cell.levels))
     _columns(table, *(factors or ["cell"]))
     _columns(table, "n", "not ok", "mean", "sd", "cov", "interval", "+-", justify="right")
-    _columns(table, "ratio within" if precision_of == "ratio" else "precise", *_remark_column(cells))
+    _columns(table, "ratio within" if findings.precision_of == "ratio" else "precise", *_remark_column(cells))
     for cell in cells:
         _row(
             table,
@@ -201,8 +202,8 @@ def _cells(cells: Sequence[CellSummary], precision_of: str) -> Table:
             _or_dash(cell.sd),
             _share(cell.cov),
             f"[{format_quantity(cell.ci[0])}, {format_quantity(cell.ci[1])}]" if cell.ci else "-",
-            _share(cell.precision),
-            _precise(cell, precision_of),
+            _reached(cell.precision, findings.precision),
+            _precise(cell, findings),
             *(Text(cell.remark, style="yellow") for _ in _remark_column(cells)),
         )
     return table
@@ -242,12 +243,12 @@ def _shown(choice: Choice) -> Text:
     return Text(f"no, one of {choice.could_be}" if choice.could_be > 1 else "-", style="yellow")
 
 
-def _narrow_cells(cells: Sequence[CellSummary], precision_of: str) -> Table:
+def _narrow_cells(cells: Sequence[CellSummary], findings: Findings) -> Table:
     """The same in half the width: the interval as mean and half-width, runs that are not ok as their number."""
     table = _table()
     _columns(table, "cell")
     _columns(table, "n", "not ok", "mean", "+-", justify="right")
-    _columns(table, "ratio within" if precision_of == "ratio" else "precise", *_remark_column(cells))
+    _columns(table, "ratio within" if findings.precision_of == "ratio" else "precise", *_remark_column(cells))
     for cell in cells:
         not_ok = str(cell.failed + cell.invalid + cell.partial)
         _row(
@@ -256,8 +257,8 @@ def _narrow_cells(cells: Sequence[CellSummary], precision_of: str) -> Table:
             str(cell.n),
             not_ok if not_ok != "0" else "-",
             _or_dash(cell.mean),
-            _share(cell.precision),
-            _precise(cell, precision_of),
+            _reached(cell.precision, findings.precision),
+            _precise(cell, findings),
             *(Text(cell.remark, style="yellow") for _ in _remark_column(cells)),
         )
     return table
@@ -268,9 +269,13 @@ def _remark_column(rows: Sequence[CellSummary] | Sequence[FolderComparison]) -> 
     return ["remark"] if any(row.remark for row in rows) else []
 
 
-def _precise(cell: CellSummary, precision_of: str) -> Text:
+def _reached(value: float | None, asked: float) -> str:
+    return "-" if value is None else format_reached(value, asked)
+
+
+def _precise(cell: CellSummary, findings: Findings) -> Text:
     """By what decides: "+-" is of the mean, which a study of ratios does not go by."""
-    reached = f"{_share(cell.reached)} " if precision_of == "ratio" else ""
+    reached = f"{_reached(cell.reached, findings.precision)} " if findings.precision_of == "ratio" else ""
     return Text(f"{reached}yes", style="green") if cell.converged else Text(f"{reached}no", style="yellow")
 
 

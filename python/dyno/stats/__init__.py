@@ -11,8 +11,8 @@ from dyno.stats.changes import ChangePoint, change_points
 from dyno.stats.choice import Pick, Rival, pick_best
 from dyno.stats.describe import Description, describe
 from dyno.stats.drift import MARK, Autocorrelation, Outliers, Trend, autocorrelation, outliers, trend
-from dyno.stats.effects import Effect, Effects, Lenth, lenth, two_level_effects
-from dyno.stats.equivalence import Equivalence, equivalence_of, paired_equivalence, unpaired_equivalence
+from dyno.stats.effects import Effect, Effects, two_level_effects
+from dyno.stats.equivalence import Equivalence, equivalence_of
 from dyno.stats.families import holm
 from dyno.stats.looking import (
     Means,
@@ -26,7 +26,7 @@ from dyno.stats.looking import (
     widening_of_means,
     widening_of_ratios,
 )
-from dyno.stats.means import mean_interval, mean_is_precise, relative_half_width
+from dyno.stats.means import mean_interval, relative_half_width
 from dyno.stats.power import (
     detectable_effect,
     paired_power,
@@ -39,7 +39,6 @@ from dyno.stats.ranks import Normality, RankRatio, far_from_normal, normality, p
 from dyno.stats.ratios import (
     LogShift,
     Ratio,
-    bootstrap_ratio,
     fieller_ratio,
     next_shift,
     paired_ratio,
@@ -67,7 +66,6 @@ __all__ = [
     "Effect",
     "Effects",
     "Equivalence",
-    "Lenth",
     "LogShift",
     "Means",
     "Normality",
@@ -88,7 +86,6 @@ __all__ = [
     "autocorrelation",
     "batch_means",
     "block_ratios",
-    "bootstrap_ratio",
     "cell_means",
     "change_points",
     "correlation_around_steps",
@@ -103,14 +100,11 @@ __all__ = [
     "holm",
     "kendall",
     "largest_sd",
-    "lenth",
     "mean_interval",
-    "mean_is_precise",
     "moderate",
     "next_shift",
     "normality",
     "outliers",
-    "paired_equivalence",
     "paired_power",
     "paired_ranks",
     "paired_ratio",
@@ -133,7 +127,6 @@ __all__ = [
     "t_quantiles",
     "trend",
     "two_level_effects",
-    "unpaired_equivalence",
     "unpaired_ranks",
     "unpaired_ratio",
     "unpaired_shift",

@@ -61,20 +61,6 @@ class Effects:
     log: bool
 
 
-@dataclass(frozen=True)
-class Lenth:
-    """A guess at noise from effects alone, in their unit.
-
-    `pse` is the pseudo standard error; an effect beyond `margin` stands out taken by itself, one beyond
-    `simultaneous_margin` also as the largest of them all.
-    """
-
-    pse: float
-    degrees: float
-    margin: float
-    simultaneous_margin: float
-
-
 def two_level_effects(
     values: Values,
     signs: Mapping[str, Sequence[int]],
@@ -133,30 +119,6 @@ def two_level_effects(
             p = two_sided_p(size / (noise * spread), degrees) if noise else None
         effects.append(Effect(name, tuple(aliases[name]), size, lo, hi, p, share))
     return Effects(float(y[0] + found[0]), tuple(effects), tuple(defining), noise, degrees, log)
-
-
-def lenth(effects: Values, confidence: float) -> Lenth | None:
-    """Lenth's pseudo standard error of the effects of an unreplicated two-level design.
-
-    With s0 = 1.5 median |c|, it is 1.5 times the median of those |c| that are below 2.5 s0: most effects are taken to
-    be next to nothing, so that their spread is that of noise. With m effects it has m / 3 degrees of freedom; the
-    margin is t(confidence) pse and the simultaneous one t(confidence^(1/m)) pse (R. V. Lenth, Quick and easy analysis
-    of unreplicated factorials, Technometrics 31, 1989). Assumes that few effects are real and that the noise of all is
-    independent, normal and alike.
-
-    None for fewer than three effects. Raises ValueError for an effect that is not finite or a confidence outside
-    (0, 1).
-    """
-    check_share("confidence", confidence)
-    sizes = np.abs(as_array(effects))
-    if sizes.size < 3:
-        return None
-    typical = 1.5 * float(np.median(sizes))
-    small = sizes[sizes < 2.5 * typical]
-    pse = 1.5 * float(np.median(small)) if small.size else 0.0  # more than half of the effects are 0
-    degrees = sizes.size / 3
-    together = confidence ** (1 / sizes.size)
-    return Lenth(pse, degrees, t_quantile(confidence, degrees) * pse, t_quantile(together, degrees) * pse)
 
 
 def _sign_columns(n: int, signs: Mapping[str, Sequence[int]], max_order: int | None) -> dict[str, NDArray[np.int64]]:

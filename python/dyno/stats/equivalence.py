@@ -9,8 +9,8 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from dyno.stats.arrays import Values, check_share, exp_held, two_sided_p
-from dyno.stats.ratios import LogShift, paired_shift, unpaired_shift
+from dyno.stats.arrays import check_share, exp_held, two_sided_p
+from dyno.stats.ratios import LogShift
 
 
 @dataclass(frozen=True)
@@ -36,27 +36,16 @@ class Equivalence:
         return self.p < self.alpha
 
 
-def paired_equivalence(a: Values, b: Values, margin: float, alpha: float) -> Equivalence | None:
-    """Test whether b / a of values in pairs (same block) lies within the margin.
+def equivalence_of(shift: LogShift | None, margin: float, alpha: float) -> Equivalence | None:
+    """Test whether b / a lies within the margin, of what `paired_shift` or `unpaired_shift` gives.
 
     With d the mean of ln b - ln a, e its standard error and m = ln(1 + margin), p is the larger of P(T > (d + m) / e)
-    and P(T < (d - m) / e) at n - 1 degrees of freedom: both "lower than 1 / (1 + margin)" and "higher than 1 + margin"
-    have to be ruled out (D. J. Schuirmann, A comparison of the two one-sided tests procedure and the power approach,
-    Journal of Pharmacokinetics and Biopharmaceutics 15, 1987). Assumes what `paired_ratio` does.
+    and P(T < (d - m) / e) at the shift's degrees of freedom: both "lower than 1 / (1 + margin)" and "higher than
+    1 + margin" have to be ruled out (D. J. Schuirmann, A comparison of the two one-sided tests procedure and the power
+    approach, Journal of Pharmacokinetics and Biopharmaceutics 15, 1987). Assumes what the shift does.
 
-    None for fewer than two pairs. Raises ValueError for a margin that is not above 0, an alpha outside (0, 0.5), and as
-    `paired_ratio` does.
+    None without a shift. Raises ValueError for a margin that is not above 0 or an alpha outside (0, 0.5).
     """
-    return equivalence_of(paired_shift(a, b), margin, alpha)
-
-
-def unpaired_equivalence(a: Values, b: Values, margin: float, alpha: float) -> Equivalence | None:
-    """As `paired_equivalence` for values without pairs: e and the degrees of freedom are those of `unpaired_ratio`."""
-    return equivalence_of(unpaired_shift(a, b), margin, alpha)
-
-
-def equivalence_of(shift: LogShift | None, margin: float, alpha: float) -> Equivalence | None:
-    """The same of a shift that is known already. Raises ValueError for a margin or an alpha as they do."""
     check_share("twice alpha", 2 * alpha)
     if not 0 < margin < math.inf:
         raise ValueError(f"a margin is a share above 0, got {margin}")

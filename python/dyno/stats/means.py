@@ -1,4 +1,4 @@
-"""The interval of a mean, and whether it is narrow enough."""
+"""The interval of a mean, and how wide it is."""
 
 from __future__ import annotations
 
@@ -27,12 +27,3 @@ def relative_half_width(interval: tuple[float, float], centre: float) -> float:
     """Half the width of an interval as a share of |centre|; infinite where the centre is 0."""
     low, high = interval
     return (high - low) / 2 / abs(centre) if centre else math.inf
-
-
-def mean_is_precise(values: Values, confidence: float, precision: float) -> bool:
-    """Whether the half-width of the mean's interval is at most `precision` (a share) of the mean.
-
-    Raises ValueError as `mean_interval` does.
-    """
-    interval = mean_interval(values, confidence)
-    return interval is not None and relative_half_width(interval, (interval[0] + interval[1]) / 2) <= precision

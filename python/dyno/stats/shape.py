@@ -141,12 +141,12 @@ def _level(place: float, log_x: bool) -> float:
 
 
 def speedup(
-    x: Values, samples: Sequence[Values], confidence: float, *, paired: bool = False
+    x: Values, samples: Sequence[Values], confidence: float, *, paired: bool = False, widening: float = 1.0
 ) -> tuple[Speedup, ...] | None:
     """How many times the rate at the first level each level has, by `unpaired_ratio` or, within blocks, `paired_ratio`.
 
-    Each interval is right by itself; they share the first level, so they err together. `efficiency` is None where the
-    first level is not above 0.
+    Each interval is right by itself, and as much wider as `widening` says; they share the first level, so they err
+    together. `efficiency` is None where the first level is not above 0.
 
     None without a level. Raises ValueError as `log_samples` and the ratios do.
     """
@@ -156,20 +156,22 @@ def speedup(
     measure = paired_ratio if paired else unpaired_ratio
     found = []
     for level, sample in zip(levels, samples, strict=True):
-        ratio = measure(samples[0], sample, confidence)
+        ratio = measure(samples[0], sample, confidence, widening)
         share = ratio.ratio / (level / levels[0]) if ratio and levels[0] > 0 else None
         found.append(Speedup(float(level), ratio, None if share is None else float(share)))
     return tuple(found)
 
 
-def saturation(x: Values, samples: Sequence[Values], confidence: float, *, paired: bool = False) -> Saturation | None:
+def saturation(
+    x: Values, samples: Sequence[Values], confidence: float, *, paired: bool = False, widening: float = 1.0
+) -> Saturation | None:
     """From which level on more of the factor is not shown to bring more.
 
     Level j is shown to be higher than level i before it where the lower bound of their ratio is above 1, of an interval
     of 1 - (1 - confidence) / m for all m = k (k - 1) / 2 pairs of the k levels (Bonferroni): no false "higher" in all
     with a probability of at least `confidence`. Such an interval is no narrower than that of `speedup`, two-sided as it
-    is, so that no level is called higher whose speed-up may be below 1. Not shown is not shown to be absent: `headroom`
-    says what is left.
+    is, so that no level is called higher whose speed-up may be below 1. `widening` is that of `paired_ratio`. Not shown
+    is not shown to be absent: `headroom` says what is left.
 
     None for fewer than two levels, or fewer than two values of one. Raises ValueError as `log_samples` and the ratios
     do.
@@ -182,7 +184,7 @@ def saturation(x: Values, samples: Sequence[Values], confidence: float, *, paire
     comparisons = levels.size * (levels.size - 1) // 2
     together = 1 - (1 - confidence) / comparisons
     for i in range(levels.size - 1):
-        further = [measure(samples[i], samples[j], together) for j in range(i + 1, levels.size)]
+        further = [measure(samples[i], samples[j], together, widening) for j in range(i + 1, levels.size)]
         ratios = [ratio for ratio in further if ratio is not None]
         if not any(ratio.lo > 1 for ratio in ratios):
             return Saturation(float(levels[i]), max(ratio.hi for ratio in ratios), comparisons)

@@ -58,6 +58,7 @@ def variation(
     *,
     log: bool = True,
     max_order: int | None = None,
+    widening: float = 1.0,
 ) -> Variation | None:
     """Allocate the variation of a full factorial design to its factors, their interactions, blocks and noise.
 
@@ -77,7 +78,8 @@ def variation(
 
     On the log scale (the default) a factor that doubles everything is one effect, not a different one for each level of
     the others, and noise in proportion to the value is alike everywhere. F and p assume independent, roughly normal
-    residuals of the same variance in every cell.
+    residuals of the same variance in every cell. `widening` is by how much wider intervals of ratios are made for
+    having been looked at: p is that of F / widening^2, and of two cells thus the p of their ratio, whose t^2 is F.
 
     None for fewer than two values. Raises ValueError for labels that are not as many as the values, no factor, a
     `max_order` below 1, a value that is not finite or, on the log scale, not above 0.
@@ -114,7 +116,9 @@ def variation(
     whole = total.squares if total.squares > floor else 0.0
     noise = left.squares if left.squares > floor else 0.0
     mean_noise = noise / left.degrees if left.degrees else None
-    rows = [_row(source, less, more, whole, floor, left.degrees, mean_noise) for source, less, more in sources]
+    rows = [
+        _row(source, less, more, whole, floor, left.degrees, mean_noise, widening) for source, less, more in sources
+    ]
     rows.append(VariationRow(residual, noise, left.degrees, noise / whole if whole else None, mean_noise))
     added = sum(row.sum_of_squares for row in rows)
     residuals = fit.residuals(used)
@@ -210,7 +214,7 @@ class _Fit:
 
 
 def _row(
-    source: str, less: _Miss, more: _Miss, whole: float, floor: float, left: int, noise: float | None
+    source: str, less: _Miss, more: _Miss, whole: float, floor: float, left: int, noise: float | None, widening: float
 ) -> VariationRow:
     degrees = less.degrees - more.degrees
     squares = less.squares - more.squares
@@ -225,4 +229,4 @@ def _row(
     from scipy.special import fdtrc
 
     f = mean_square / noise
-    return VariationRow(source, squares, degrees, share, mean_square, f, float(fdtrc(degrees, left, f)))
+    return VariationRow(source, squares, degrees, share, mean_square, f, float(fdtrc(degrees, left, f / widening**2)))

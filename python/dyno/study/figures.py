@@ -23,7 +23,7 @@ Row = tuple[int, dict[str, str]]
 class TableSpec(Frozen):
     """Which of a CSV file's columns hold what. A row is a cell; a figure that is left empty was not published."""
 
-    file: Annotated[str, Field(description="a CSV file with a line of column names, beside the study file or below")]
+    file: Annotated[str, Field(description="a CSV file with a line of column names, by its path from the study file")]
     response: Annotated[str, Field(description="the response that the figures are of")]
     value: Annotated[str, Field(description="the column of the figures")]
     unit: Annotated[str | None, Field(description="what the column is in; the response's own unit if left out")] = None
@@ -151,6 +151,8 @@ def _figure(
             value = math.nan
         if not math.isfinite(value):
             problems.append(Problem(Place(source, line), column, f"should be a number, not {shown(row[column])}"))
+        elif value < 0 and column == spec.value:  # an interval that was published may well reach below 0
+            problems.append(Problem(Place(source, line), column, f"should be 0 or more, not {shown(row[column])}"))
         return bounds.convert(value, spec.unit or unit, unit)
 
     value = number(spec.value)

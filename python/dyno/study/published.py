@@ -31,7 +31,7 @@ from dyno.model.published import (
     WithinIs,
 )
 from dyno.model.study import Study
-from dyno.study import figures
+from dyno.study import figures, shorthand
 from dyno.study.errors import Place, Problem, StudyError, listed, not_found, shown
 from dyno.study.expectations import Known, known_response, said
 from dyno.study.figures import TableSpec
@@ -174,7 +174,43 @@ class _Reader:
             _, unit_node, _ = deepest(self.root, (*path, "unit"))
             said(lambda: bounds.convert(1.0, given, unit), unit_node.place, (*path, "unit"), self.problems)
 
-    def sources(self, spec: FindingsIn, path: Path) -> dict[str, ClaimSource] | None:
+    def listed_files(self, node: Items) -> Published | None:
+        """Tables whose columns say themselves what they hold, and findings in a section that is named as the study."""
+        tables: list[PublishedTable | None] = []
+        sources: dict[str, ClaimSource] | None = None
+        before = len(self.problems)
+        for index, item in enumerate(node.items):
+            path: Path = ("published", index)
+            file = plain(item)
+            suffix = PurePosixPath(file).suffix.lower() if isinstance(file, str) else ""
+            if suffix == shorthand.TABLE_SUFFIX:
+                tables.append(self._listed_table(file, path))
+            elif suffix in shorthand.FINDINGS_SUFFIXES and sources is None:
+                section = str(plain(self.root.get("study") or item))
+                remedy = "; name the section under published.findings_in"
+                sources = self.sources(FindingsIn(file=file, section=section), path, remedy) or {}
+            else:
+                text = f"should be a CSV file of figures or a YAML file of findings, not {shown(file)}"
+                if suffix in shorthand.FINDINGS_SUFFIXES:
+                    text = f"{shown(file)} is a second file of findings; put them into one"
+                self.problems.append(Problem(item.place, dotted(path), text))
+        if len(self.problems) > before:
+            return None
+        return Published(
+            tables=tuple(table for table in tables if table is not None),
+            findings=tuple(self.findings((), sources or {}, ("published",)).values()),
+            files=tuple(self.files.values()),
+        )
+
+    def _listed_table(self, file: str, path: Path) -> PublishedTable | None:
+        text = self.text(file, path)
+        table = None if text is None else figures.parse(text, str(self.folder / file), self.problems)
+        if table is None:
+            return None
+        spec = shorthand.table_spec(file, table, self.known.levels, self.problems, strict=self.strict)
+        return None if spec is None else self.table(spec, path)
+
+    def sources(self, spec: FindingsIn, path: Path, remedy: str = "") -> dict[str, ClaimSource] | None:
         text = self.text(spec.file, (*path, "file"))
         if text is None:
             return None
@@ -185,11 +221,11 @@ class _Reader:
             return None
         node = tree.get(spec.section)
         if not isinstance(node, Items):
-            _, here, _ = deepest(self.root, (*path, "section"))
-            wrong = not_found("section", spec.section, tree.entries, f"sections of {spec.file}")
+            at, here, _ = deepest(self.root, (*path, "section"))
+            wrong = not_found("section", spec.section, tree.entries, f"sections of {spec.file}") + remedy
             if node is not None:
                 wrong = f"{shown(spec.section)} should be a list of findings in {spec.file}"
-            self.problems.append(Problem(here.place, dotted((*path, "section")), wrong))
+            self.problems.append(Problem(here.place, dotted(at), wrong))
             return None
         found: dict[str, ClaimSource] = {}
         for index, item in enumerate(node.items):
@@ -254,7 +290,11 @@ class _Reader:
                 text = f"cannot stand beside {kind}; put it into the predicates below"
                 self.problems.append(Problem(entry.key_place, dotted((*path, key)), text))
                 return None
-        if not isinstance(below, Items) or not below.items:
+        if isinstance(below, Items) and not below.items:
+            text = "should have a predicate or more; an empty list says nothing"
+            self.problems.append(Problem(below.place, dotted((*path, kind)), text))
+            return None
+        if not isinstance(below, Items):
             text = f"should be a list of predicates, not {shown(plain(below))}"
             self.problems.append(Problem(below.place, dotted((*path, kind)), text))
             return None
@@ -313,10 +353,12 @@ def read_published(
     node = root.get("published")
     if node is None or (isinstance(node, Leaf) and node.value is None):
         return None
+    reader = _Reader(root, known, folder, problems, strict, {})
+    if isinstance(node, Items):
+        return reader.listed_files(node)
     spec = validate(PublishedSpec, root, ("published",), node, problems)
     if spec is None:
         return None
-    reader = _Reader(root, known, folder, problems, strict, {})
     tables = [reader.table(table, ("published", "tables", index)) for index, table in enumerate(spec.tables)]
     sources: dict[str, ClaimSource] | None = {}
     if spec.findings_in is not None:

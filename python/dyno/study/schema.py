@@ -209,7 +209,8 @@ def _published(definitions: Schema) -> Schema:
     section = model_schema(PublishedSpec, "published", definitions)
     finding = definitions["published.FindingSpec"]["properties"]["predicate"]
     finding.update({"anyOf": [{"$ref": "#/$defs/predicate"}, {"type": "null"}]})
-    return {"anyOf": [{"type": "object", **section}, {"type": "null"}]}
+    files = {"type": "array", "items": {"type": "string"}}
+    return {"anyOf": [{"type": "object", **section}, files, {"type": "null"}]}
 
 
 def _group(name: str) -> Schema:

@@ -64,7 +64,16 @@ def test_a_cell_at_zero_gives_no_ratio_and_says_why() -> None:
     plan = study({})
     (found,) = compare_folders(plan, Runs(plan).add_cells({0: [0.0, 0.0]}), plan, Runs(plan).add_cells({0: NEW}))
     assert (found.ratio, found.verdict) == (None, "not enough runs")
-    assert "above 0" in found.sentence
+    assert "some values are 0, and too many for a ratio of means" in found.sentence
+
+
+def test_a_cell_with_a_zero_has_a_ratio_of_means_and_says_so() -> None:
+    plan = study({})
+    old = [0.0, *[100.0] * 9]
+    (found,) = compare_folders(plan, Runs(plan).add_cells({0: old}), plan, Runs(plan).add_cells({0: NEW}))
+    assert found.ratio == pytest.approx(sum(NEW) / len(NEW) / 90.0)
+    assert found.ci[0] < found.ratio < found.ci[1]
+    assert ", of means since 0 has no logarithm; not interleaved" in found.sentence
 
 
 @pytest.mark.parametrize("response", ["latency_p99", "read.latency_p50"])

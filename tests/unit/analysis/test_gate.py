@@ -235,3 +235,14 @@ def test_versions_with_other_cells_and_a_factor_called_side_are_refused() -> Non
         interleave(study({"threads": [1]}), study({"threads": [2]}), precision="1%")
     with pytest.raises(UserError, match="is called side"):
         interleave(study({"side": [1]}), study({"side": [1]}), precision="1%")
+
+
+def test_intervals_of_a_gate_that_looked_are_wider_than_of_one_that_did_not() -> None:
+    # A gate stops as soon as its ratios are narrow enough, as any study does.
+    plan, runs = sides([0.97])
+    rule = plan.replicates.model_copy(update={"min": 5, "max": 60, "precision_of": "ratio"})
+    ((wide,), (narrow,)) = (
+        gate_blocks(of, runs, slower=0.03).cells for of in (plan.model_copy(update={"replicates": rule}), plan)
+    )
+    assert wide.ci[0] < narrow.ci[0] < narrow.ci[1] < wide.ci[1]
+    assert wide.slowdown == narrow.slowdown

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from small_studies import Runs, study
 
+from dyno import stats
 from dyno.analysis import analyse
 from dyno.analysis.drift import HELD, drift
 from dyno.analysis.table import tabulate
@@ -191,3 +192,22 @@ def test_ten_thousand_runs_are_looked_at_in_groups_and_the_step_is_found() -> No
 
 def test_the_same_runs_give_the_same_verdict() -> None:
     assert found(*made(4, 12, rho=0.5)) == found(*made(4, 12, rho=0.5))
+
+
+def test_a_trend_is_shown_at_half_of_what_both_tests_together_may_err() -> None:
+    # Trends and changes are looked for, each at 2.5 %, so that 5 % of studies without drift are called drifting.
+    between = 0
+    for seed in range(60):
+        what = found(*made(2, 10, seed=seed, factor=lambda run: 1 + 0.004 * run))
+        assert what.shown == (what.trend_p <= 0.025 or bool(what.changes))
+        between += 0.025 < what.trend_p <= 0.05
+    assert between  # else this has not been tried
+
+
+def test_a_trend_is_judged_with_more_correlation_than_was_seen() -> None:
+    # What is seen in so few runs may be less than there is, so one standard error is added.
+    for seed in range(20):
+        what = found(*made(2, 10, seed=seed, factor=lambda run: 1 + 0.004 * run))
+        values, runs = np.array(what.relative), np.array(what.runs, dtype=float)
+        seen = stats.trend(values, runs, 0.95).correlation
+        assert what.trend_p > 1.01 * stats.trend(values, runs, 0.95, seen).p or what.trend_p > 0.9

@@ -115,6 +115,57 @@ def test_where_nothing_has_an_effect_one_is_claimed_no_more_often_than_the_confi
     assert false <= 15  # 7.5 expected, and 2.7 their standard deviation; uncorrected, 40 would be
 
 
+OTHERS = [f"{operation}.latency_{q}" for operation in ("read", "update", "scan") for q in ("p50", "p95", "p99")]
+
+
+def of_many_responses(study: Study, seed: int, blocks: int = 4) -> Findings:
+    """Nothing has an effect on any of ten responses, which are independent of each other."""
+    rng = np.random.default_rng(seed)
+    runs = [
+        make_record(
+            block * len(study.cells) + cell.index + 1,
+            Slot(cell=cell.index, block=block),
+        ).model_copy(
+            update={"responses": {name: float(np.exp(0.1 * rng.standard_normal())) for name in ["throughput", *OTHERS]}}
+        )
+        for block in range(blocks)
+        for cell in study.cells
+    ]
+    return analyse(study, runs, ended="enough")
+
+
+def test_of_ten_responses_without_an_effect_one_is_claimed_no_more_often_than_the_confidence_says() -> None:
+    study = study_of()
+    false = sum(
+        any(effect.verdict in ("higher", "lower") for effect in of_many_responses(study, seed).effects)
+        for seed in range(100)
+    )
+    assert false <= 11  # 5 expected, and 2.2 their standard deviation; each response by itself, 35 would be
+
+
+def test_other_responses_cost_the_deciding_one_half_of_the_error_however_many_they_are() -> None:
+    study = study_of()
+
+    def widths(found: Findings) -> dict[str, float]:
+        return {
+            effect.response: math.log(effect.ci[1] / effect.ci[0])
+            for effect in found.effects
+            if effect.ci and effect.factors == ("journal",)
+        }
+
+    many = of_many_responses(study, seed=3)
+    runs = [
+        make_record(8 * block + cell + 1, Slot(cell=cell, block=block), value=float(value))
+        for block, row in enumerate(np.exp(0.1 * np.random.default_rng(3).standard_normal((4, 8, 10)))[:, :, 0])
+        for cell, value in enumerate(row)
+    ]
+    alone = widths(analyse(study, runs, ended="enough"))["throughput"]
+    # 6 effects at 5 %, of 32 runs less 4 blocks and 6 effects: 22 degrees of freedom. Student's t, by scipy's `t.ppf`:
+    # 2.89854 at 1 - 0.05 / 12, 3.19646 at 1 - 0.025 / 12.
+    assert widths(many)["throughput"] / alone == pytest.approx(3.19646 / 2.89854, rel=1e-3)
+    assert all(widths(many)[name] > 0 for name in OTHERS)
+
+
 def test_a_run_that_failed_is_in_no_effect() -> None:
     study = study_of()
     runs = [make_record(1 + place, Slot(cell=place % 8, block=place // 8), value=1000.0 + place) for place in range(24)]
@@ -176,3 +227,12 @@ def test_a_rate_that_was_given_is_no_effect_nor_is_one_kind_of_loop_against_the_
     assert not analyse(study, runs("throughput", rates=True), ended="enough").effects
     assert not analyse(study, runs("latency_p99", rates=True), ended="enough").effects
     assert analyse(study, runs("cpu_per_op", rates=True), ended="enough").effects
+
+
+def test_effects_of_a_study_that_was_looked_at_have_wider_intervals() -> None:
+    looked = study_of()
+    once = looked.model_copy(update={"replicates": looked.replicates.model_copy(update={"min": 30})})
+    for wide, narrow in zip(findings(looked).effects, findings(once).effects, strict=True):
+        assert wide.ci is not None
+        assert narrow.ci is not None
+        assert wide.ci[0] < narrow.ci[0] < narrow.ci[1] < wide.ci[1]

@@ -72,6 +72,39 @@ def test_speed_up_is_of_pairs_within_blocks() -> None:
     )
 
 
+@pytest.mark.parametrize("fewest", [3, 6, 30])
+def test_of_two_levels_comparison_speed_up_and_variation_say_the_same(fewest) -> None:
+    # The report of one study once said "no difference, p = 0.057", "1.05x [1.01, 1.08]" and "p = 0.016" of it.
+    plan = study({"threads": [1, 4]}, compare="threads", precision_of="ratio", min=fewest, max=30)
+    found = analyse(plan, curve(plan, lambda at: 100 + int(at["threads"]), noise=0.03), ended="done")
+    (comparison,), ((points,),) = found.comparisons, [[each.points for each in found.shapes[0].curves]]
+    assert points[1].speedup_ci == pytest.approx(comparison.ci)
+    threads = next(each for each in found.variation[0].sources if each.source == "threads")
+    assert threads.p == pytest.approx(comparison.p)
+
+
+def test_speed_up_and_saturation_are_as_wide_as_the_looks_ask_for() -> None:
+    factors = {"threads": [1, 2, 4], "engine": ["a", "b"]}
+    looked, once = (study(factors, min=fewest, max=30) for fewest in (4, 30))
+    runs = curve(looked, lambda at: 100.0, noise=0.05)
+    wide, narrow = (shape(of, runs).curves[0] for of in (looked, once))
+    for a, b in zip(wide.points[1:], narrow.points[1:], strict=True):
+        assert np.log(a.speedup_ci[1] / a.speedup_ci[0]) > 1.01 * np.log(b.speedup_ci[1] / b.speedup_ci[0])
+    assert wide.saturation == narrow.saturation == 1
+    assert wide.headroom > 1.002 * narrow.headroom
+
+
+def test_the_law_and_crossings_are_as_wide_as_the_looks_ask_for() -> None:
+    factors = {"threads": LEVELS, "engine": ["a", "b"]}
+    looked, once = (study(factors, compare="engine", min=fewest, max=30) for fewest in (4, 30))
+    # b passes a between 4 and 8 threads.
+    runs = curve(looked, lambda at: law(int(at["threads"]), *((0.05, 0.01) if at["engine"] == "a" else (0.1, 0.001))))
+    wide, narrow = (shape(of, runs) for of in (looked, once))
+    for a, b in zip(wide.curves, narrow.curves, strict=True):
+        assert a.law.contention_ci[0] < b.law.contention_ci[0] < b.law.contention_ci[1] < a.law.contention_ci[1]
+    assert wide.crossings[0].ci[0] < narrow.crossings[0].ci[0] < narrow.crossings[0].ci[1] < wide.crossings[0].ci[1]
+
+
 def test_levels_without_a_block_in_common_are_not_paired() -> None:
     plan = study({"threads": [1, 4]})
     runs = Runs(plan)

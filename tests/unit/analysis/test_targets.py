@@ -104,3 +104,11 @@ def test_a_target_and_its_opposite_are_never_both_met_nor_both_missed(values, bo
     above, below = judged(f"> {bound} ops/s", {0: values}), judged(f"<= {bound} ops/s", {0: values})
     opposite = {"met": "missed", "missed": "met", "cannot tell": "cannot tell"}
     assert below.cells[0].verdict == opposite[above.cells[0].verdict]
+
+
+@pytest.mark.parametrize(("response", "said"), [("cpu.util", True), ("disk.util", True), ("throughput", False)])
+def test_a_target_of_the_whole_machine_says_that_neighbours_count_as_well(response, said) -> None:
+    bound = "< 90 ops/s" if response == "throughput" else "< 90 %"
+    plan = study({}).model_copy(update={"targets": (Target(response=response, bound=bound),)})
+    found = analyse(plan, Runs(plan).add_cells({0: HIGH}, response), ended=None)
+    assert any("because of neighbours" in note for note in found.notes) == said

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from dyno import stats
 from dyno.design import Design, Stop, block_order, forecast
+from dyno.design.rule import Rule
 from dyno.model.looks import GIVE_UP_AFTER
 from dyno.model.run import Outcome, Slot
 from dyno.model.study import Study
@@ -405,3 +406,13 @@ def test_a_forecast_is_from_the_fewest_blocks_to_the_most_or_to_the_budget(
 ) -> None:
     told = forecast(cells(2, min=2, max=5, budget=budget), seconds)
     assert (told.least, told.most) == expected
+
+
+def test_a_cell_with_a_value_of_0_has_no_precise_ratio() -> None:
+    # The ratio of its other blocks would be one of a system that never stood still.
+    study = cells(2, compare="mean", precision_of="ratio", min=5, max=30)
+    values = np.array([[100.0, 200.0 + block] for block in range(6)])
+    times, tried = np.arange(12.0).reshape(6, 2), np.array([True, True])
+    assert Rule.of(study).reached(values, times, tried) < 0.05
+    values[2, 1] = 0.0
+    assert Rule.of(study).reached(values, times, tried) == math.inf

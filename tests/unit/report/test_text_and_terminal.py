@@ -13,7 +13,7 @@ import pytest
 from rich.console import Console
 
 from dyno.analysis import analyse, compare_folders
-from dyno.model.findings import format_share
+from dyno.model.findings import format_reached, format_share
 from dyno.model.run import Outcome
 from dyno.model.targets import Target
 from dyno.report import terminal, to_csv, to_json
@@ -54,6 +54,31 @@ def test_json_is_the_same_letter_by_letter_as_it_was(eight) -> None:
 
 def test_the_table_in_a_file_is_the_same_letter_by_letter_as_it_was(eight) -> None:
     assert shown(eight) == (GOLDEN / "eight_cells.txt").read_text()
+
+
+@pytest.mark.parametrize(
+    ("share", "text"),
+    [
+        (0.0199, "2%"),
+        (0.02, "2%"),
+        (0.0204, "2.04%"),
+        (0.02004, "2.004%"),
+        (0.020000001, "just over 2%"),
+        (0.0213, "2.1%"),
+        (1.5, "150%"),
+    ],
+)
+def test_a_precision_of_2_per_cent_that_was_missed_is_not_written_as_2_per_cent(share: float, text: str) -> None:
+    assert format_reached(share, 0.02) == text
+
+
+def test_cells_and_notes_show_that_a_precision_was_just_missed(eight) -> None:
+    cell = next(each for each in eight.cells if each.response == eight.response)
+    missed = cell.model_copy(update={"precision": 0.0204, "reached": 0.0204, "converged": False})
+    for precision_of in ("mean", "ratio"):
+        found = eight.model_copy(update={"cells": (missed,), "precision": 0.02, "precision_of": precision_of})
+        assert "2.04%" in shown(found)
+        assert "2.04%" in shown(found, width=80)
 
 
 def test_csv_has_a_line_for_each_response_of_each_cell(eight) -> None:

@@ -59,17 +59,10 @@ def test_on_logs_an_effect_is_half_the_log_of_the_ratio() -> None:
     assert (found.effects[0].lo, found.effects[0].p, found.noise, found.degrees) == (None, None, None, 0)
 
 
-def test_a_design_run_once_has_montgomery_s_effects_and_lenth_s_margins() -> None:
+def test_a_design_run_once_has_montgomery_s_effects() -> None:
     found = stats.two_level_effects(FILTRATION, _standard_order("A", "B", "C", "D"), 0.95, log=False)
     printed = {"A": 21.625, "C": 9.875, "D": 14.625, "A x C": -18.125, "A x D": 16.625}
     assert {source: 2 * _sizes(found)[source] for source in printed} == pytest.approx(printed)
-    margins = stats.lenth([2 * effect.size for effect in found.effects], 0.95)
-    assert margins.pse == pytest.approx(2.625)
-    assert margins.degrees == 5
-    assert margins.margin == pytest.approx(6.748, abs=5e-4)
-    assert margins.simultaneous_margin == pytest.approx(13.699, abs=5e-4)
-    beyond = {effect.source for effect in found.effects if 2 * abs(effect.size) > margins.margin}
-    assert beyond == set(printed)
 
 
 def test_a_fraction_names_what_it_cannot_tell_apart() -> None:
@@ -129,11 +122,6 @@ def test_without_noise_nothing_is_judged() -> None:
     found = stats.two_level_effects([0.1] * 4, {"A": [-1, -1, 1, 1]}, 0.95)
     assert (found.effects[0].size, found.effects[0].share, found.effects[0].p) == (0.0, None, None)
     assert found.noise == 0.0
-
-
-def test_lenth_needs_three_effects_and_survives_effects_of_0() -> None:
-    assert stats.lenth([1.0, 2.0], 0.95) is None
-    assert stats.lenth([0.0, 0.0, 0.0, 5.0], 0.95).margin == 0.0
 
 
 @pytest.mark.parametrize(

@@ -83,6 +83,16 @@ def test_one_factor_is_jain_s() -> None:
     assert (row.share, row.f) == (pytest.approx(0.104, abs=5e-4), pytest.approx(0.7, abs=0.05))
 
 
+def test_of_two_levels_in_blocks_p_is_that_of_the_ratio_however_widened() -> None:
+    rng = np.random.default_rng(4)
+    a, b = np.exp(0.1 * rng.standard_normal((2, 7)))
+    for widening in (1.0, 1.2, 1.4):
+        found = stats.variation([*a, *b], {"x": "a" * 7 + "b" * 7}, blocks=[*range(7), *range(7)], widening=widening)
+        row, ratio = _row(found, "x"), stats.paired_ratio(a, b, 0.95, widening)
+        assert row.p == pytest.approx(ratio.p)
+        assert row.f == pytest.approx(_row(stats.variation([*a, *b], {"x": "a" * 7 + "b" * 7}, [*range(7)] * 2), "x").f)
+
+
 def test_two_factors_with_one_run_a_cell_are_jain_s_with_the_interaction_as_noise() -> None:
     levels = {"cache": _times("210", 1, 5), "workload": _times("abcde", 3)}
     found = stats.variation(CACHES, levels, log=False, max_order=1)

@@ -172,6 +172,109 @@ def test_a_table_s_rows_become_figures_of_the_study_s_cells(tmp_path: Path) -> N
     ]
 
 
+def listed(folder: Path, columns: str = "Journal,THREADS,throughput_ops_s,note", rows: str = "WAL,1,300,\n", **rest):
+    (folder / "listed.csv").write_text(f"{columns}\n{rows}")
+    (folder / "said.yaml").write_text(FINDINGS.replace("some-study", "sqlite-journal"))
+    return load(folder, "published: [listed.csv, said.yaml]\n", **rest).published
+
+
+def test_a_list_of_files_is_read_by_the_names_of_their_columns_and_sections(tmp_path: Path) -> None:
+    published = listed(tmp_path, rows="WAL,1,300,\nDelete,4,150,x\n")
+    (table,) = published.tables
+    assert (table.file, table.response) == ("listed.csv", "throughput")
+    assert [(figure.levels, figure.value) for figure in table.figures] == [
+        ({"journal": "wal", "threads": "1"}, 300.0),
+        ({"journal": "delete", "threads": "4"}, 150.0),
+    ]
+    assert [claim.id for claim in published.findings] == ["faster", "cycles"]
+    assert [each.file for each in published.files] == ["listed.csv", "said.yaml"]
+
+
+@pytest.mark.parametrize(
+    ("column", "response", "value"),
+    [
+        ("throughput", "throughput", 300.0),
+        ("throughput_1_s", "throughput", 300.0),
+        ("latency_p99_us", "latency_p99", 0.3),
+        ("latency_p99", "latency_p99", 300.0),
+        ("cpu.util_pct", "cpu.util", 300.0),
+    ],
+)
+def test_a_column_of_figures_may_have_its_unit_behind_its_name(column, response, value, tmp_path: Path) -> None:
+    (table,) = listed(tmp_path, f"journal,threads,{column}", "wal,1,300\n").tables
+    assert (table.response, table.figures[0].value) == (response, pytest.approx(value))
+
+
+LONG = "; say what the columns hold under published.tables"
+
+
+@pytest.mark.parametrize(
+    ("columns", "rows", "message"),
+    [
+        (
+            "journal,clients,throughput",
+            "wal,1,3\n",
+            "listed.csv:1: threads: no column is named as this factor (columns: journal, clients, throughput)" + LONG,
+        ),
+        (
+            "journal,threads,ops",
+            "wal,1,3\n",
+            "listed.csv:1: no column is named as a response (columns: journal, threads, ops)" + LONG,
+        ),
+        (
+            "journal,threads,throughput,latency_p99_ms",
+            "wal,1,3,4\n",
+            "listed.csv:1: throughput, latency_p99_ms are all named as a response (columns: journal, threads, ",
+        ),
+        (
+            "journal,threads,throughput",
+            "wal,1,3\ntruncate,1,4\n",
+            "listed.csv:3: journal: 'truncate' is no level of journal (levels: delete, wal)" + LONG,
+        ),
+        (
+            "journal,threads,throughput",
+            "wal,1,3\nWAL,4,4\n",
+            "listed.csv:3: journal: 'WAL' and 'wal' are both journal=wal" + LONG,
+        ),
+    ],
+)
+def test_what_a_listed_table_leaves_unsaid_is_one_error_with_the_long_form(
+    columns, rows, message, tmp_path: Path
+) -> None:
+    with pytest.raises(StudyError) as caught:
+        listed(tmp_path, columns, rows)
+    assert str(caught.value).replace(f"{tmp_path}/", "").startswith(message)
+
+
+def test_a_scale_without_some_levels_leaves_their_rows_out(tmp_path: Path) -> None:
+    published = listed(tmp_path, rows="wal,1,300,\nwal,8,150,\n", overrides=("factors.threads=[1]",))
+    assert [figure.value for figure in published.tables[0].figures] == [300.0]
+
+
+@pytest.mark.parametrize(
+    ("more", "message"),
+    [
+        ("published: [figures.txt]\n", "20: published[0]: should be a CSV file of figures or a YAML file of findings"),
+        ("published: [{file: x}]\n", "20: published[0]: should be a CSV file of figures or a YAML file of findings"),
+        (
+            "published: [findings.yaml]\n",
+            "20: published[0]: unknown section 'sqlite-journal' (sections of findings.yaml: some-study, other); name",
+        ),
+        ("published: [none.csv]\n", "20: published[0]: 'none.csv': no such file"),
+    ],
+)
+def test_a_mistake_in_a_list_of_files_is_answered_with_its_line(more, message, tmp_path: Path) -> None:
+    assert refused(tmp_path, more).startswith(f"study.yaml:{message}")
+
+
+def test_a_figure_below_zero_is_refused(tmp_path: Path) -> None:
+    assert load(tmp_path, TABLE).published
+    (tmp_path / "below.csv").write_text(FIGURES.replace("WAL,1,300,280", "WAL,1,-5,-9"))
+    assert refused(tmp_path, TABLE.replace("figures.csv", "below.csv")).startswith(
+        "below.csv:3: ops: should be 0 or more, not '-5'"
+    )
+
+
 def test_a_precision_that_was_stated_is_an_interval_of_each_figure(tmp_path: Path) -> None:
     more = TABLE.replace("interval: [low, high]", "precision: 5%")
     (table,) = load(tmp_path, more).published.tables
@@ -461,7 +564,7 @@ PREDICATES = {
         f"{{ratio: {RATIO}, is: < 5, in: most cells}}",
         "predicate.in: should be one of every cell, some cell; not 'most cells'",
     ),
-    "a group of nothing": ("{all: []}", "predicate.all: should be a list of predicates, not a list"),
+    "a group of nothing": ("{all: []}", "predicate.all: should have a predicate or more; an empty list says nothing"),
     "a group that is no list": ("{any: 5}", "predicate.any: should be a list of predicates, not 5"),
     "a key beside a group": (
         f"{{all: [{{ratio: {RATIO}, is: < 5}}], in: some cell}}",
