@@ -19,17 +19,18 @@ from pathlib import Path
 
 from dyno.store import list_results
 
-CELLS = 24
+# Eight curves over six numbers of clients: as many fits of the scalability law as a report makes at the most.
+CELLS = 48
 STUDY = """
 study: report-scale
 question: How does the report take a large study?
 factors:
-  mean: [1000, 1020]
-  cov: [2%, 5%, 10%]
+  cov: [2%, 10%]
   rho: [0, 0.3, 0.5, 0.7]
+  clients: [1, 2, 4, 8, 16, 32]
 system:
   kind: simulated
-  config: {{mean: "${{mean}}", cov: "${{cov}}", rho: "${{rho}}", failing: 1%}}
+  config: {{mean: "${{clients}}", cov: "${{cov}}", rho: "${{rho}}", failing: 1%}}
 workload: {{kind: simulated}}
 replicates: {{min: {blocks}, max: {blocks}, retries: 1}}
 observe: []
