@@ -353,12 +353,7 @@ def _intervals(study: Study, cells: Sequence[CellSummary], comparisons: Sequence
         return
     rule = study.replicates
     when = looks(study)
-    widened = (
-        " They are widened for the looks that the study took after each block, so that they hold the truth as often as "
-        "they say."
-        if when.first < when.last
-        else ""
-    )
+    widened = " They are widened for the looks that the study took after each block." if when.first < when.last else ""
     yield f"Intervals are of {format_percent(rule.confidence)} confidence each.{widened}"
     drawn = sum(found.ci is not None for found in comparisons)
     if drawn > 1:
