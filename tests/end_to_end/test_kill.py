@@ -14,7 +14,6 @@ import time
 from collections import Counter
 from pathlib import Path
 
-from dyno.hosts.undo import TOKEN_VARIABLE
 from tests.end_to_end.conftest import DYNO
 
 KILLS = int(os.environ.get("DYNO_KILLS", "50"))
@@ -36,11 +35,13 @@ def committed(folder: Path) -> dict[int, bytes]:
     return {int(path.parent.name): path.read_bytes() for path in folder.glob("runs/[0-9]*/run.json")}
 
 
-def processes_of_any_session() -> list[str]:
+def processes_that_keep(state: Path) -> list[str]:
+    """Whatever was started by sessions with that state folder; others may run on this machine at the same time."""
     found = []
+    wanted = f"DYNO_STATE={state}".encode()
     for entry in Path("/proc").glob("[0-9]*"):
         try:
-            if f"{TOKEN_VARIABLE}=".encode() in (entry / "environ").read_bytes():
+            if wanted in (entry / "environ").read_bytes().split(b"\0"):
                 found.append((entry / "cmdline").read_text())
         except OSError:
             continue
@@ -54,7 +55,6 @@ def test_no_committed_run_is_lost_and_nothing_is_left_by_kills_at_random_moments
     study = tmp_path / "study.yaml"
     study.write_text(STUDY)
     environment = {**os.environ, "DYNO_STATE": str(tmp_path / "state")}
-    before = processes_of_any_session()
     known: dict[int, bytes] = {}
     folder: Path | None = None
     begun = time.monotonic()
@@ -85,7 +85,7 @@ def test_no_committed_run_is_lost_and_nothing_is_left_by_kills_at_random_moments
         [DYNO, "clean"], cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=60, check=False
     )
     assert answer.returncode == 0, answer.stderr
-    assert processes_of_any_session() == before
+    assert processes_that_keep(tmp_path / "state") == []
     assert list((tmp_path / "state" / "undo").iterdir()) == []
     assert [path.name for path in folder.iterdir() if path.name.startswith(".")] == []
     records = [json.loads(data) for _, data in sorted(committed(folder).items())]

@@ -91,7 +91,8 @@ def test_the_statistics_are_checked_by_simulation(dyno: Dyno) -> None:
     assert answer.returncode in (0, 1), answer.stderr  # of ten studies a bar may be missed by chance
     lines = answer.stdout.splitlines()
     assert "10 studies a row, seed 1" in lines[0]
-    assert sum("AR 0.7, 10%" in line for line in lines) == 5
+    assert sum("AR 0.7, 10%" in line for line in lines) == 5 + 1  # of as many numbers of cells, and in two stages
+    assert sum("40%" in line for line in lines) == 5 * 2  # plans that look for an effect of that size in two noises
     assert "bars missed" in lines[-1]
 
 
