@@ -31,6 +31,9 @@ def test_t_quantiles_are_those_of_the_printed_tables() -> None:
 def test_mean_interval_is_that_of_student_for_his_own_data() -> None:
     differences = [b - a for a, b in zip(DRUG_1, DRUG_2, strict=True)]
     assert stats.mean_interval(differences, 0.95) == pytest.approx(R_PAIRED, abs=1e-7)
+    # Of one cell without neighbours in time and without looks, the interval of reports is nothing but that.
+    found = stats.cell_means(np.array(differences)[:, None], None, 0.95, randomised=False, widening=1.0)
+    assert (found.mean[0] - found.half[0], found.mean[0] + found.half[0]) == pytest.approx(R_PAIRED, abs=1e-7)
 
 
 def test_paired_ratio_is_exp_of_the_paired_interval_of_the_logs() -> None:
