@@ -28,6 +28,7 @@ from dyno.design import FEWEST_BLOCKS, forecast, of_pilot
 from dyno.hosts import LocalHost, UndoJournal, tools, undo
 from dyno.hosts.doctor import examine
 from dyno.hosts.environment import capture, differences
+from dyno.hosts.leftovers import UndoError
 from dyno.hosts.local import core_binary
 from dyno.lab import Ending, Interrupt, Lab, Rooms, refuse_full_disk
 from dyno.model.base import RunError, UserError
@@ -77,7 +78,7 @@ def _answers_for_errors(command: Callable[P, int]) -> Callable[P, None]:
         except UserError as error:
             click.echo(f"dyno: {error}", err=True)
             status = BAD_INPUT
-        except (undo.UndoError, RunError) as error:
+        except (UndoError, RunError) as error:
             click.echo(f"dyno: {error}", err=True)
             status = NOT_OK
         except BrokenPipeError:

@@ -13,8 +13,9 @@ from pathlib import Path
 
 from dyno.hosts import files, pagecache
 from dyno.hosts.accounts import Account
+from dyno.hosts.leftovers import TOKEN_VARIABLE
 from dyno.hosts.process import Process
-from dyno.hosts.undo import TOKEN_VARIABLE, Change, UndoJournal
+from dyno.hosts.undo import Change, UndoJournal
 from dyno.model.base import RunError, UserError
 
 _PASS_ON = 'cat >/dev/null; kill -s "$1" "$2" 2>/dev/null'

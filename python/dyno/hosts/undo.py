@@ -12,25 +12,12 @@ import fcntl
 import json
 import os
 import secrets
-import shutil
-import signal
-import time
-from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from dyno.hosts.files import sync_folder
-
-TOKEN_VARIABLE = "DYNO_SESSION"
-"""Every process that a session starts carries the session's token under this name in its environment."""
-
-_KILL_LIMIT_S = 10.0
-_ASK_LIMIT_S = 5.0
-
-
-class UndoError(Exception):
-    """A change could not be undone; the journal keeps it for the next attempt."""
+from dyno.hosts.leftovers import UNDOERS, UndoError
 
 
 @dataclass(frozen=True)
@@ -49,6 +36,9 @@ def state_folder() -> Path:
     if given := os.environ.get("DYNO_STATE"):
         return Path(given)
     return Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state") / "dyno"
+
+
+_FIRST = ("server", "processes", "cgroup")
 
 
 class UndoJournal:
@@ -200,9 +190,10 @@ def _remaining(path: Path) -> list[Change]:
 def _undo_all(changes: list[Change]) -> list[str]:
     stuck = []
     # Newest first. The one entry of the processes stands for all of them, the last one too: they go before the
-    # folders in which they may still be writing; servers that have to be asked go before all that is killed.
+    # folders in which they may still be writing; servers that have to be asked go before all that is killed. What runs
+    # in a container carries no token of ours: its control group ends it.
     newest_first = changes[::-1]
-    newest_first.sort(key=lambda change: ("server", "processes", change.kind).index(change.kind))
+    newest_first.sort(key=lambda change: (*_FIRST, change.kind).index(change.kind))
     for change in newest_first:
         try:
             _undo(change)
@@ -213,93 +204,10 @@ def _undo_all(changes: list[Change]) -> list[str]:
 
 
 def _undo(change: Change) -> None:
-    undoer = _UNDOERS.get(change.kind)
+    undoer = UNDOERS.get(change.kind)
     if undoer is None:
-        raise UndoError(f"this dyno does not know how to undo {change.kind!r}; there are {', '.join(_UNDOERS)}")
+        raise UndoError(f"this dyno does not know how to undo {change.kind!r}; there are {', '.join(UNDOERS)}")
     try:
         undoer(**change.what)
     except TypeError as error:
         raise UndoError(f"this dyno cannot read what another wrote ({error})") from error
-
-
-def _end_processes(token: str) -> None:
-    """End every process that carries the token, by its id."""
-    deadline = time.monotonic() + _KILL_LIMIT_S
-    while pids := list(_processes_with(token)):
-        for pid in pids:
-            try:
-                os.kill(pid, signal.SIGKILL)
-            except ProcessLookupError:
-                continue
-            except PermissionError as error:
-                raise UndoError(f"process {pid} may not be ended: {error}") from error
-        if time.monotonic() > deadline:
-            raise UndoError(f"processes {pids} do not end")
-        time.sleep(0.01)
-
-
-def _end_server(marker: str, undo_by: str) -> None:
-    """End the processes that have the marker among their arguments: asked first, then killed."""
-    begun = time.monotonic()
-    farewell = getattr(signal, undo_by, signal.SIGKILL)
-    asked: set[int] = set()
-    while pids := list(_processes_called_with(marker)):
-        past = time.monotonic() - begun
-        if past > _ASK_LIMIT_S + _KILL_LIMIT_S:
-            raise UndoError(f"processes {pids} do not end")
-        for pid in pids:
-            try:
-                if past > _ASK_LIMIT_S:
-                    os.kill(pid, signal.SIGKILL)
-                elif pid not in asked:
-                    os.kill(pid, farewell)
-                    asked.add(pid)
-            except ProcessLookupError:
-                continue
-            except PermissionError as error:
-                raise UndoError(f"process {pid} may not be ended: {error}") from error
-        time.sleep(0.01)
-
-
-def _processes_called_with(marker: str) -> Iterator[int]:
-    wanted = os.fsencode(marker)
-    for entry in os.scandir("/proc"):
-        if not entry.name.isdigit() or int(entry.name) == os.getpid():
-            continue
-        try:
-            words = Path(entry.path, "cmdline").read_bytes().split(b"\0")
-        except OSError:
-            continue  # ended meanwhile; the arguments of one that has ended and was not yet reaped are empty
-        if wanted in words:
-            yield int(entry.name)
-
-
-def _processes_with(token: str) -> Iterator[int]:
-    wanted = f"{TOKEN_VARIABLE}={token}".encode()
-    for entry in os.scandir("/proc"):
-        if not entry.name.isdigit() or int(entry.name) == os.getpid():
-            continue
-        try:
-            environment = Path(entry.path, "environ").read_bytes()
-            state = Path(entry.path, "stat").read_text(errors="replace").rpartition(")")[2].split()[0]
-        except OSError:
-            continue  # ended meanwhile, or another user's
-        if state not in "ZX" and wanted in environment.split(b"\0"):
-            yield int(entry.name)
-
-
-def _remove_tree(path: str) -> None:
-    while os.path.lexists(path):
-        try:
-            shutil.rmtree(path)
-        except FileNotFoundError:
-            continue  # something in it went at the same time; that does not mean that all of it did
-        except OSError as error:
-            raise UndoError(str(error)) from error
-
-
-_UNDOERS: dict[str, Callable[..., None]] = {
-    "server": _end_server,
-    "processes": _end_processes,
-    "remove-tree": _remove_tree,
-}

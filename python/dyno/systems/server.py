@@ -24,7 +24,7 @@ from pydantic import AfterValidator, ConfigDict, Field, model_validator
 from dyno import sql
 from dyno.hosts import Process, accounts
 from dyno.hosts.accounts import Account
-from dyno.hosts.undo import UndoError
+from dyno.hosts.leftovers import UndoError
 from dyno.model.base import Frozen, InvalidRun, RunError, Scalar
 from dyno.model.endpoint import Endpoint
 from dyno.systems.base import System

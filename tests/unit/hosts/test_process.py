@@ -13,7 +13,8 @@ from pathlib import Path
 import pytest
 
 from dyno.hosts import LocalHost, Process
-from dyno.hosts.undo import TOKEN_VARIABLE, UndoJournal
+from dyno.hosts.leftovers import TOKEN_VARIABLE
+from dyno.hosts.undo import UndoJournal
 from dyno.model.base import RunError
 from tests.making import until
 

@@ -1,0 +1,221 @@
+"""What ended sessions leave on a machine, and how each is put away: by what the undo journal wrote down of it.
+
+Each function takes what its entry has, may be called again where it was cut off, does nothing where nothing is left,
+and raises UndoError where something stays.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import fcntl
+import os
+import re
+import shutil
+import signal
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+TOKEN_VARIABLE = "DYNO_SESSION"
+"""Every process that a session starts carries the session's token under this name in its environment."""
+
+CGROUPS = Path("/sys/fs/cgroup")
+
+_KILL_LIMIT_S = 10.0
+_ASK_LIMIT_S = 5.0
+_BUSY_LIMIT_S = 10.0
+_BETWEEN_LOOKS_S = 0.01
+_LOOP_CLR_FD = 0x4C01  # linux/loop.h
+_OCTAL = re.compile(r"\\([0-7]{3})")  # how mountinfo writes blanks and backslashes
+
+_libc = ctypes.CDLL(None, use_errno=True)
+
+
+class UndoError(Exception):
+    """A change could not be undone; the journal keeps it for the next attempt."""
+
+
+def end_processes(token: str) -> None:
+    """End every process that carries the token, by its id."""
+    deadline = time.monotonic() + _KILL_LIMIT_S
+    while pids := list(_processes_with(token)):
+        for pid in pids:
+            try:
+                os.kill(pid, signal.SIGKILL)
+            except ProcessLookupError:
+                continue
+            except PermissionError as error:
+                raise UndoError(f"process {pid} may not be ended: {error}") from error
+        if time.monotonic() > deadline:
+            raise UndoError(f"processes {pids} do not end")
+        time.sleep(0.01)
+
+
+def end_server(marker: str, undo_by: str) -> None:
+    """End the processes that have the marker among their arguments: asked first, then killed."""
+    begun = time.monotonic()
+    farewell = getattr(signal, undo_by, signal.SIGKILL)
+    asked: set[int] = set()
+    while pids := list(_processes_called_with(marker)):
+        past = time.monotonic() - begun
+        if past > _ASK_LIMIT_S + _KILL_LIMIT_S:
+            raise UndoError(f"processes {pids} do not end")
+        for pid in pids:
+            try:
+                if past > _ASK_LIMIT_S:
+                    os.kill(pid, signal.SIGKILL)
+                elif pid not in asked:
+                    os.kill(pid, farewell)
+                    asked.add(pid)
+            except ProcessLookupError:
+                continue
+            except PermissionError as error:
+                raise UndoError(f"process {pid} may not be ended: {error}") from error
+        time.sleep(0.01)
+
+
+def _processes_called_with(marker: str) -> Iterator[int]:
+    wanted = os.fsencode(marker)
+    for entry in os.scandir("/proc"):
+        if not entry.name.isdigit() or int(entry.name) == os.getpid():
+            continue
+        try:
+            words = Path(entry.path, "cmdline").read_bytes().split(b"\0")
+        except OSError:
+            continue  # ended meanwhile; the arguments of one that has ended and was not yet reaped are empty
+        if wanted in words:
+            yield int(entry.name)
+
+
+def _processes_with(token: str) -> Iterator[int]:
+    wanted = f"{TOKEN_VARIABLE}={token}".encode()
+    for entry in os.scandir("/proc"):
+        if not entry.name.isdigit() or int(entry.name) == os.getpid():
+            continue
+        try:
+            environment = Path(entry.path, "environ").read_bytes()
+            state = Path(entry.path, "stat").read_text(errors="replace").rpartition(")")[2].split()[0]
+        except OSError:
+            continue  # ended meanwhile, or another user's
+        if state not in "ZX" and wanted in environment.split(b"\0"):
+            yield int(entry.name)
+
+
+def remove_tree(path: str) -> None:
+    """Remove a folder and all that is in it."""
+    while os.path.lexists(path):
+        try:
+            shutil.rmtree(path)
+        except FileNotFoundError:
+            continue  # something in it went at the same time; that does not mean that all of it did
+        except OSError as error:
+            raise UndoError(str(error)) from error
+
+
+def mounts_below(folder: str) -> list[str]:
+    """The mount points at a folder and below it, in the order in which they can be unmounted."""
+    points = []
+    for line in Path("/proc/self/mountinfo").read_text(errors="surrogateescape").splitlines():
+        point = _OCTAL.sub(lambda found: chr(int(found[1], 8)), line.split()[4])
+        if point == folder or point.startswith(f"{folder.rstrip('/')}/"):
+            points.append(point)
+    return points[::-1]  # the newest is last in the kernel's list, and lies above or within older ones
+
+
+def unmount(target: str) -> None:
+    """Unmount what is mounted at a folder and below it."""
+    deadline = time.monotonic() + _BUSY_LIMIT_S
+    while points := mounts_below(target):
+        for point in points:
+            if _libc.umount2(os.fsencode(point), 0) != 0:
+                code = ctypes.get_errno()
+                if code not in (errno.EBUSY, errno.EINVAL):
+                    raise UndoError(f"cannot unmount {point}: {os.strerror(code)}")
+        if time.monotonic() > deadline:
+            raise UndoError(f"cannot unmount {', '.join(points)}: something still uses it")
+        if mounts_below(target):
+            time.sleep(_BETWEEN_LOOKS_S)
+
+
+def loop_devices(file: str) -> list[Path]:
+    """The loop devices that a file backs, also one that was removed meanwhile."""
+    found = []
+    for backing in Path("/sys/block").glob("loop*/loop/backing_file"):
+        try:
+            name = backing.read_text(errors="surrogateescape").rstrip("\n")
+        except OSError:
+            continue  # detached meanwhile
+        if name.removesuffix(" (deleted)") == file:
+            found.append(Path("/dev") / backing.parts[3])
+    return found
+
+
+def detach_loop(file: str) -> None:
+    """Detach the loop devices of a file. One that is in use goes as soon as it no longer is."""
+    deadline = time.monotonic() + _BUSY_LIMIT_S
+    while devices := loop_devices(file):
+        for device in devices:
+            try:
+                handle = os.open(device, os.O_RDWR | os.O_CLOEXEC)
+            except OSError as error:
+                raise UndoError(f"cannot open {device}: {error.strerror}") from error
+            try:
+                fcntl.ioctl(handle, _LOOP_CLR_FD)
+            except OSError as error:
+                if error.errno not in (errno.EBUSY, errno.ENXIO):
+                    raise UndoError(f"cannot detach {device}: {error.strerror}") from error
+            finally:
+                os.close(handle)
+        if time.monotonic() > deadline:
+            raise UndoError(f"cannot detach {', '.join(map(str, devices))}: something still uses it")
+        if loop_devices(file):
+            time.sleep(_BETWEEN_LOOKS_S)
+
+
+def remove_cgroup(name: str) -> None:
+    """End every process in a control group of that name, in whichever hierarchies it is, and remove the group."""
+    deadline = time.monotonic() + _KILL_LIMIT_S
+    while groups := [group for parent in (CGROUPS, *CGROUPS.glob("*")) if (group := parent / name).is_dir()]:
+        for group in groups:
+            for folder, _, _ in os.walk(group, topdown=False):
+                _empty_group(Path(folder))
+        if time.monotonic() > deadline:
+            raise UndoError(f"the control group {name} does not become empty")
+        time.sleep(_BETWEEN_LOOKS_S)
+
+
+def _empty_group(folder: Path) -> None:
+    try:
+        for pid in map(int, (folder / "cgroup.procs").read_text().split()):
+            os.kill(pid, signal.SIGKILL)
+        folder.rmdir()
+    except (FileNotFoundError, ProcessLookupError):
+        return
+    except PermissionError as error:
+        raise UndoError(f"the control group {folder} may not be removed: {error.strerror}") from error
+    except OSError as error:
+        if error.errno not in (errno.EBUSY, errno.ENODEV, errno.EOPNOTSUPP):
+            raise UndoError(f"cannot remove the control group {folder}: {error.strerror}") from error
+
+
+def write_back(path: str, value: str) -> None:
+    """Write the value that a setting of the kernel had."""
+    try:
+        Path(path).write_text(value)
+    except FileNotFoundError:
+        return  # the device whose setting it was is gone
+    except OSError as error:
+        raise UndoError(f"cannot write {value} to {path}: {error.strerror}") from error
+
+
+UNDOERS: dict[str, Callable[..., None]] = {
+    "server": end_server,
+    "processes": end_processes,
+    "cgroup": remove_cgroup,
+    "mount": unmount,
+    "loop": detach_loop,
+    "kernel-setting": write_back,
+    "remove-tree": remove_tree,
+}
+"""By the kind of change."""
