@@ -21,8 +21,10 @@ ARROWS: dict[str, dict[str, str]] = {
     },
     "hosts": {"model": "raises its errors", "__init__": "dyno's own version is part of the environment"},
     "sql": {"model": "asks through an Endpoint, and its error fails a run"},
+    "deployments": {"model": "errors", "hosts": "starts processes and containers, and looks at them"},
     "systems": {
         "model": "endpoints, units, errors",
+        "deployments": "a server's processes start where it is deployed",
         "hosts": "a system's processes and files live on a host",
         "sql": "asks a server whether it is up and what it runs with",
     },
@@ -37,6 +39,7 @@ ARROWS: dict[str, dict[str, str]] = {
         "model": "carries out a Study",
         "design": "asks it which run is next",
         "hosts": "operates them",
+        "deployments": "operates them",
         "systems": "operates them",
         "workloads": "operates them",
         "observers": "operates them",

@@ -20,7 +20,7 @@ PROCESS_CALLS = re.compile(
 )
 
 # Waiting is by asking, with a limit. A sleep is here with the reason why there is nothing to ask.
-SLEEPS = {"hosts/undo.py": "between two looks at /proc for processes that were sent SIGKILL; they cannot be waited for"}
+SLEEPS = {"hosts/leftovers.py": "between two looks at what was killed or is still busy: neither can be waited for"}
 
 
 def sources() -> list[Path]:

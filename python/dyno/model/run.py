@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import ConfigDict, Field
 
-from dyno.model.base import Frozen
+from dyno.model.base import Frozen, Scalar
 
 RUN_FORMAT = 1
 
@@ -24,6 +24,7 @@ class Outcome(StrEnum):
 class Step(StrEnum):
     """The steps of a run, in their order."""
 
+    HOST = "host"
     PREPARE = "prepare"
     RESTORE = "restore"
     START = "start"
@@ -128,6 +129,9 @@ class RunRecord(Frozen):
     settings: Annotated[dict[str, Any], Field(description="the system's effective settings, as read back from it")] = {}
     status: Annotated[dict[str, float], Field(description="the system's own counters")] = {}
     caches: Annotated[dict[str, Any], Field(description="evidence for the state of the caches")] = {}
+    deployed: Annotated[
+        dict[str, Scalar], Field(description="how the system was deployed, as found while it ran: what may confound")
+    ] = {}
     commands: Annotated[tuple[tuple[str, ...], ...], Field(description="each command started, word by word")] = ()
     versions: dict[str, str] = {}
     driver: Annotated[dict[str, Any], Field(description="the job that the driver was given")] = {}

@@ -54,6 +54,52 @@ class Require(Frozen):
     """What the machine must have before anything is started."""
 
     free_disk: Annotated[Size, Field(description="free space kept on the file system of the data")] = 1024**3
+    truly_cold: Annotated[
+        bool,
+        Field(
+            description="with `caches: cold`: a run whose device read faster than its kind can, since a cache below "
+            "the machine answered, is invalid; so is one on a device whose kind is not known"
+        ),
+    ] = False
+
+
+class Machine(Frozen):
+    """What the processes of a system may use of the machine together; the same for all that is compared."""
+
+    cpus: Annotated[float | None, Field(gt=0, description="seconds of CPU time a second; all if left out")] = None
+    memory: Annotated[
+        Size | None, Field(gt=0, description="memory, page cache included; as much as there is if left out")
+    ] = None
+
+
+class FileSystem(Frozen):
+    """A file system made for the data, in a file on the file system of the data: one for each deployment."""
+
+    kind: Annotated[Literal["ext4", "xfs", "btrfs"], Field(description="which file system")] = "ext4"
+    size: Annotated[Size, Field(gt=0, description="of each")]
+    mkfs: Annotated[tuple[str, ...], Field(description="further options of mkfs, word by word")] = ()
+    mount: Annotated[tuple[str, ...], Field(description="mount options")] = ("noatime",)
+    direct_io: Annotated[
+        bool, Field(description="past the page cache of the file system below, which would keep the data twice")
+    ] = True
+
+
+class Pin(Frozen):
+    """CPUs by their numbers, such as `0` or `0-1,3`."""
+
+    system: Annotated[str | None, Field(description="the only CPUs of the system's processes")] = None
+    driver: Annotated[str | None, Field(description="the only CPUs of the driver's processes")] = None
+
+
+class Kernel(Frozen):
+    """States of the machine that are set for a run and put back; those left out stay as they are."""
+
+    governor: Annotated[str | None, Field(description="of CPU frequency, such as performance")] = None
+    turbo: Annotated[bool | None, Field(description="whether the CPUs may exceed their nominal frequency")] = None
+    transparent_hugepages: Literal["always", "madvise", "never"] | None = None
+    aslr: Annotated[
+        Literal[0, 1, 2] | None, Field(description="randomisation of addresses: 0 none, 2 all (randomize_va_space)")
+    ] = None
 
 
 class HostSpec(Frozen):
@@ -67,6 +113,20 @@ class HostSpec(Frozen):
         ),
     ] = "warm"
     require: Require = Require()
+    machine: Machine = Machine()
+    file_system: Annotated[
+        FileSystem | None, Field(description="the data lie on one made for them; where `--work` says if left out")
+    ] = None
+    sysctl: Annotated[
+        dict[str, int | str],
+        Field(description="kernel settings by name, such as vm.dirty_expire_centisecs; put back after the study"),
+    ] = {}
+    kernel: Kernel = Kernel()
+    pin: Pin = Pin()
+    containers: Annotated[
+        Literal["docker", "podman"] | None,
+        Field(description="the engine of containers; docker where it is installed, else podman, if left out"),
+    ] = None
 
 
 FIRST_LOOK: Mapping[str, int] = {"mean": 4, "ratio": 3}
@@ -169,7 +229,7 @@ class Cell(Frozen):
     host: HostSpec
     system: KindSpec
     workload: KindSpec
-    deployment: Annotated[Literal["native"], Field(description="where the system's processes and data live")] = "native"
+    deployment: Annotated[str, Field(description="where the system's processes and data live")] = "native"
 
     @property
     def name(self) -> str:
@@ -227,6 +287,7 @@ class Kinds:
     systems: Mapping[str, type[BaseModel]] = field(default_factory=dict)
     workloads: Mapping[str, type[BaseModel]] = field(default_factory=dict)
     observers: Mapping[str, type[BaseModel]] = field(default_factory=dict)
+    deployments: tuple[str, ...] = ("native",)
     spoken: Mapping[str, str] = field(default_factory=dict)
     """The protocols that systems speak, each with the kind that does: what a user may take for the name of a kind."""
     mismatches: Callable[[Study], Iterable[Mismatch]] = lambda _: ()

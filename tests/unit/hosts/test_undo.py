@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pytest
 
-from dyno.hosts import LocalHost, UndoJournal, undo
+from dyno.hosts import LocalHost, UndoJournal, leftovers, undo
 from dyno.hosts.leftovers import TOKEN_VARIABLE, UndoError
 from dyno.hosts.undo import Change, Cleaned
 from dyno.model.base import RunError, UserError
@@ -174,7 +174,7 @@ def test_an_unknown_kind_of_change_stays_in_the_journal_with_a_message(state: Pa
     path = abandoned(state, Change("from-the-future", {"n": 1}), tell("known"))
     (cleaned,) = undo.clean()
     assert cleaned.undone == ("tell known",)
-    assert "does not know how to undo 'from-the-future'; there are server, " in cleaned.stuck[0]
+    assert "does not know how to undo 'from-the-future'; there are server, processes, cgroup, " in cleaned.stuck[0]
     assert path.exists()
     assert len(undo.clean()[0].stuck) == 1, "it is tried again by the next command"
 
@@ -195,7 +195,7 @@ def test_a_server_is_found_by_its_argument_and_asked_before_it_is_killed(host: L
 def test_a_server_that_does_not_end_when_asked_is_killed(
     host: LocalHost, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(undo, "_ASK_LIMIT_S", 0.05)
+    monkeypatch.setattr(leftovers, "_ASK_LIMIT_S", 0.05)
     marker = f"--folder={secrets.token_hex(4)}"
     argv = ["sh", "-c", 'trap "" QUIT; while :; do sleep 0.01; done', "sh", marker]
     process = host.start_server(argv, log=tmp_path / "log", marker=marker, undo_by=signal.SIGQUIT)

@@ -1,0 +1,1 @@
+"""Where a system's processes and data live."""

@@ -1,0 +1,115 @@
+"""What every deployment can do. Systems that are server programs start and end by it, and know no other way."""
+
+from __future__ import annotations
+
+import signal
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import ClassVar
+
+from dyno.hosts import LocalHost
+from dyno.hosts.accounts import Account
+from dyno.hosts.confinement import Confinement
+from dyno.model.base import Scalar
+
+
+@dataclass(frozen=True)
+class Site:
+    """What a deployment is given: a host, and folders that are its own.
+
+    `folder` is on the file system to be measured, where the data live and where a container engine keeps its layers;
+    `work` is for all else. `engine` is the engine of containers that the study asks for.
+    """
+
+    host: LocalHost
+    folder: Path
+    work: Path
+    logs: Path
+    confinement: Confinement = field(default_factory=Confinement)
+    engine: str | None = None
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """What a system's image is made of: programs of this machine with the libraries that they load, and more files.
+
+    Everything keeps its path. `account` is the user whose line, and whose group's, the image has.
+    """
+
+    name: str
+    programs: tuple[Path, ...]
+    files: tuple[Path, ...] = ()
+    account: str | None = None
+
+
+@dataclass(frozen=True)
+class Launch:
+    """A server to start. Its paths are those of the host: a deployment makes `data` and `folders` be there.
+
+    `marker`, `undo_by`: see `LocalHost.start_server`.
+    """
+
+    argv: tuple[str, ...]
+    log: Path
+    marker: str
+    data: Path
+    folders: tuple[Path, ...] = ()
+    undo_by: signal.Signals = signal.SIGKILL
+    account: Account | None = None
+
+
+class Running(ABC):
+    """A server that was started. `pid` is the id of its process on this host."""
+
+    pid: int
+
+    @abstractmethod
+    def wait(self, timeout: float) -> int | None:
+        """Its exit status as soon as it ends, or None after `timeout` seconds. Negative: the signal that ended it."""
+
+    @abstractmethod
+    def complaint(self, lines: int = 1, telling: str = "") -> str:
+        """What it wrote to its standard error, as `Process.complaint` does."""
+
+
+class Deployment(ABC):
+    """One way of deploying. `in_container` says whether a system has to bring a `Recipe`.
+
+    Life: `provision` once a study; then `start` and `end` for each run; `destroy` at the end. Each raises RunError.
+    """
+
+    kind: ClassVar[str]
+    in_container: ClassVar[bool]
+
+    def __init__(self, site: Site) -> None:
+        self.site = site
+
+    @property
+    def data(self) -> Path:
+        """Where the data of the stopped system are, on the file system to be measured."""
+        return self.site.folder / "live"
+
+    def data_while_running(self) -> Path:
+        """Where the same data are on this host while the system runs on them."""
+        return self.data
+
+    def provision(self, recipe: Recipe | None, limit: float) -> Mapping[str, str]:
+        """Have ready all that starting needs; versions by name. `limit` is in seconds."""
+        return {}
+
+    @abstractmethod
+    def start(self, launch: Launch, limit: float) -> Running:
+        """Start a server; whether it came up is for the system to see."""
+
+    @abstractmethod
+    def end(self, running: Running, *, limit: float, farewell: signal.Signals = signal.SIGTERM) -> int:
+        """Ask it to end, and kill it past `limit` seconds; its exit status. Raises UndoError too."""
+
+    def facts(self, running: Running) -> dict[str, Scalar]:
+        """How it is deployed, as found while it runs: all in which deployments may differ unintentionally."""
+        return {}
+
+    def destroy(self) -> None:  # noqa: B027 - most have nothing to end
+        """End all that `provision` started."""

@@ -1,0 +1,40 @@
+"""A process of this machine with a folder of its own."""
+
+from __future__ import annotations
+
+import signal
+
+from dyno.deployments.base import Deployment, Launch, Running
+from dyno.hosts import Process
+
+
+class _Native(Running):
+    def __init__(self, process: Process) -> None:
+        self.process = process
+        self.pid = process.pid
+
+    def wait(self, timeout: float) -> int | None:
+        return self.process.wait(timeout)
+
+    def complaint(self, lines: int = 1, telling: str = "") -> str:
+        return self.process.complaint(lines, telling)
+
+
+class Native(Deployment):
+    """Started as its account, within the study's limits."""
+
+    kind = "native"
+    in_container = False
+
+    def start(self, launch: Launch, limit: float) -> Running:
+        """As a child of dyno's."""
+        argv, account = self.site.confinement.around(launch.argv, launch.account)
+        process = self.site.host.start_server(
+            argv, log=launch.log, marker=launch.marker, undo_by=launch.undo_by, account=account
+        )
+        return _Native(process)
+
+    def end(self, running: Running, *, limit: float, farewell: signal.Signals = signal.SIGTERM) -> int:
+        """Its undo entry goes with it."""
+        assert isinstance(running, _Native)
+        return self.site.host.end_server(running.process, limit=limit, farewell=farewell)

@@ -1,0 +1,35 @@
+"""What a process is held to from its first instruction on: control groups, CPUs, an account."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from dyno.hosts.accounts import Account
+
+# Joined before the program is there, so that nothing of it is ever outside; the shell becomes the program.
+_JOIN = 'while [ "$1" != -- ]; do echo $$ >"$1" || exit 126; shift; done; shift; exec "$@"'
+
+
+@dataclass(frozen=True)
+class Confinement:
+    """`procs` are the `cgroup.procs` files of the groups to join; `group` names their common parent, for engines."""
+
+    procs: tuple[Path, ...] = ()
+    group: str | None = None
+    cpus: str | None = None
+
+    def around(self, argv: Sequence[str], account: Account | None) -> tuple[list[str], Account | None]:
+        """The command that becomes `argv` within it, and the account to start that command as."""
+        words = list(argv)
+        if self.cpus is not None:
+            words = ["taskset", "--cpu-list", self.cpus, *words]
+        if not self.procs:
+            return words, account
+        if account is not None:
+            # Joining takes root, so the account is taken on by the command itself.
+            groups = ",".join(map(str, account.groups))
+            who = [f"--reuid={account.uid}", f"--regid={account.gid}"]
+            words = ["setpriv", *who, f"--groups={groups}" if groups else "--clear-groups", *words]
+        return ["sh", "-c", _JOIN, "sh", *map(str, self.procs), "--", *words], None
