@@ -19,17 +19,16 @@ from dyno.workloads.base import Workload
 class DataSets:
     """Snapshots under one folder, by what shapes the data."""
 
-    def __init__(self, host: LocalHost, folder: Path, *, limits: Limits, guard: DiskGuard, seed: int) -> None:
+    def __init__(self, host: LocalHost, folder: Path, *, limits: Limits, seed: int) -> None:
         self._host = host
         self._folder = folder
         self._limits = limits
-        self._guard = guard
         self._seed = seed
         self._known: dict[str, Path] = {}
         self._count = 0
 
     def key(self, system: System[Any], workload: Workload[Any], block: int | None) -> str:
-        """What two cells must agree in to share a data set."""
+        """What two cells must agree in to share a data set. How they are deployed is not among it."""
         parts = [system.kind, system.data_key(), workload.kind, workload.data_key(), block]
         return json.dumps(parts, sort_keys=True)
 
@@ -37,11 +36,17 @@ class DataSets:
         """The snapshot, where it was made already."""
         return self._known.get(key)
 
-    def make(self, key: str, system: System[Any], workload: Workload[Any], runner: Callable[[], WatchedRunner]) -> Path:
+    def make(
+        self,
+        key: str,
+        system: System[Any],
+        workload: Workload[Any],
+        runner: Callable[[], WatchedRunner],
+        guard: DiskGuard,
+    ) -> Path:
         """Load the data set and keep it. Raises RunError; nothing is kept then."""
         limits = self._limits
-        # Twice: the live data and the snapshot of them.
-        self._guard.forecast(2 * workload.data_bytes())
+        guard.forecast_load(workload.data_bytes())
         system.prepare(limits.prepare)
         try:
             system.start(0, limits.start)
@@ -50,7 +55,7 @@ class DataSets:
             system.stop(limits.stop)
         self._count += 1
         target = self._folder / f"{self._count:04d}"
-        self._guard.forecast(size_of(system.place.data))
+        guard.forecast_snapshot(size_of(system.place.data))
         system.snapshot(target, limits.restore)
         self._known[key] = target
         return target

@@ -3,22 +3,25 @@
 from __future__ import annotations
 
 import math
+import os
 import time
 import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import polars as pl
 
 from dyno.design import measured_part
 from dyno.lab.datasets import DataSets, size_of
-from dyno.lab.disk import DiskFull, DiskGuard
+from dyno.lab.disk import DiskFull
 from dyno.lab.interrupt import Interrupt
+from dyno.lab.meter import Meter, Metered, operations
 from dyno.lab.runner import WatchedRunner
-from dyno.model.base import InvalidRun, RunError
+from dyno.lab.sites import Site, kernel_settings
+from dyno.model.base import InvalidRun, RunError, Scalar
 from dyno.model.endpoint import Endpoint
 from dyno.model.run import MeasuredPart, Outcome, RunRecord, Slot, Step, StepTime
 from dyno.model.study import Cell, Study
@@ -36,6 +39,14 @@ class _Interrupted(Exception):
     """The user asked to end while the run was going on."""
 
 
+class NewRunner(Protocol):
+    """Makes a runner of drivers that may live `limit` seconds; see `WatchedRunner` for what it tells."""
+
+    def __call__(
+        self, limit: float, on_started: Callable[[int], None] = ..., on_ended: Callable[[], None] = ...
+    ) -> WatchedRunner: ...
+
+
 @dataclass
 class Execution:
     """All that one run needs, and what it has found out so far."""
@@ -48,10 +59,10 @@ class Execution:
     workload: Workload[Any]
     observers: list[Observer[Any]]
     data_sets: DataSets
-    guard: DiskGuard
+    site: Site
     interrupt: Interrupt
     logs: Path
-    new_runner: Callable[[float, Callable[[int], None]], WatchedRunner]
+    new_runner: NewRunner
     versions: dict[str, str]
     disk_full: bool = False
     _steps: list[StepTime] = field(default_factory=list)
@@ -65,6 +76,10 @@ class Execution:
     _settings: dict[str, Any] = field(default_factory=dict)
     _status: dict[str, float] = field(default_factory=dict)
     _caches: dict[str, Any] = field(default_factory=dict)
+    _deployed: dict[str, Scalar] = field(default_factory=dict)
+    _meter: Meter | None = None
+    _metered: Metered | None = None
+    _used: dict[str, float] = field(default_factory=dict)
     _runner: WatchedRunner | None = None
     _driven: bool = False
 
@@ -99,13 +114,19 @@ class Execution:
         )
 
     def _measure(self) -> None:
-        limits = self.study.limits
+        limits, host = self.study.limits, self.system.place.host
+        with self._timed(Step.HOST):
+            # Before loading, so that a setting which shapes the data does so too.
+            host.set_kernel(kernel_settings(self.cell))
         with self._timed(Step.PREPARE):
             snapshot = self._data_set()
         with self._timed(Step.RESTORE):
             # The live data go before the snapshot takes their place.
-            self.guard.forecast(max(size_of(snapshot) - size_of(self.system.place.data), 0))
+            self.site.guard.forecast(max(size_of(snapshot) - size_of(self.system.place.data), 0))
             self.system.restore(snapshot, limits.restore, reflink=self.study.restore == "reflink")
+        if self.cell.host.caches == "cold":
+            with self._timed(Step.CACHES):
+                self._drop_caches()
         try:
             self._operate()
         except (RunError, InvalidRun) as error:
@@ -113,7 +134,7 @@ class Execution:
             raise
         with self._timed(Step.CHECK):
             self.system.check(limits.stop)
-            self.guard.grew(size_of(self.system.place.data) - size_of(snapshot))
+            self.site.guard.grew(size_of(self.system.place.data) - size_of(snapshot))
             self._take_part()
 
     def _operate(self) -> None:
@@ -121,17 +142,21 @@ class Execution:
         with self._whatever_happens(self._stop):
             endpoint = self._start()
             self._settings = self.system.settings()
+            self._deployed = self._how_deployed()
             with self._timed(Step.CACHES):
                 self._caches = self._attest_caches()
             with self._timed(Step.OBSERVE), self._whatever_happens(self._stop_observers, only_after_error=True):
                 self._start_observers(endpoint.processes)
             with self._whatever_happens(self._stop_observers), self._timed(Step.DRIVE):
-                self._runner = self.new_runner(limits.drive, self._on_driver)
+                self._runner = self.new_runner(limits.drive, self._on_driver, self._on_drivers_end)
+                self._meter = Meter(self.site.device, endpoint.processes.values())
                 self._measured = self.workload.drive(self._runner, endpoint, self._seed())
+                self._take_figures(self._measured)
             with self._timed(Step.STATUS):
                 self._status = self.system.status()
             with self._timed(Step.CHECK):
                 self._check(self._measured)
+                self._attest_device()
                 checked = self.workload.check(self._runner, endpoint, self._seed())
                 self._status |= checked.status
                 if checked.wrong:
@@ -167,8 +192,16 @@ class Execution:
             return known
         # Loading counts as prepare time of this run, and not against the time that driving may take.
         return self.data_sets.make(
-            key, self.system, self.workload, lambda: self.new_runner(self.study.limits.prepare, lambda _pid: None)
+            key, self.system, self.workload, lambda: self.new_runner(self.study.limits.prepare), self.site.guard
         )
+
+    def _drop_caches(self) -> None:
+        """While the system is stopped: all of the machine's page cache, which takes root, or else its data alone."""
+        host = self.system.place.host
+        if os.geteuid() == 0:
+            host.drop_caches()
+        else:
+            host.evict(self.system.data_files())
 
     def _attest_caches(self) -> dict[str, Any]:
         """Bring the data files' pages to the declared state, and show by evidence that they are in it."""
@@ -180,7 +213,7 @@ class Execution:
         evidence = {"asked": self.cell.host.caches, "data_bytes": total, "resident_bytes": resident}
         if self.cell.host.caches == "cold" and resident > _RESIDENT_AT_MOST * total:
             raise InvalidRun(f"caches are not cold: {resident} of {total} bytes of data are in page cache")
-        return evidence
+        return {**evidence, **self.system.cached(self.cell.host.caches == "cold")}
 
     def _start_observers(self, processes: dict[str, int]) -> None:
         for observer in self.observers:
@@ -220,6 +253,30 @@ class Execution:
             for observer in self.observers:
                 observer.watch(pid, "driver")
 
+    def _on_drivers_end(self) -> None:
+        if not self._driven and self._meter is not None:
+            # At once: what a workload then asks of the store by itself is no part of the drive.
+            self._metered = self._meter.end()
+
+    def _take_figures(self, measured: Measured) -> None:
+        if self._metered is not None:
+            counted = operations(measured, warmed_up=self.workload.warms_up())
+            self._used = self._metered.responses(counted)
+
+    def _attest_device(self) -> None:
+        """Whether what was read can have come from the device, where the study depends on it."""
+        host = self.cell.host
+        if not (host.caches == "cold" and host.require.truly_cold):
+            return
+        why = self._metered.why_not_cold(self.site.device) if self._metered else "no driver ran"
+        if why:
+            raise InvalidRun(f"not known to be truly cold (host.require.truly_cold): {why}")
+
+    def _how_deployed(self) -> dict[str, Scalar]:
+        running = self.system.running
+        found = {} if running is None else self.site.deployment.facts(running)
+        return {**self.site.facts(), **found, **self.system.facts()}
+
     def _check(self, measured: Measured) -> None:
         """Whether what ran is what was asked."""
         if not measured.complete:
@@ -235,10 +292,11 @@ class Execution:
             if not math.isfinite(value):
                 raise InvalidRun(f"the driver reported {value} as {name}")
         wanted = self.study.replicates.of
-        if wanted not in measured.responses and wanted not in self._observed:
+        given = {**self._used, **self._observed, **measured.responses}
+        if wanted not in given:
             if why := measured.withheld.get(wanted):
                 raise InvalidRun(f"{wanted} (replicates.of) of this run is not known: {why}")
-            there = ", ".join(sorted({**measured.responses, **self._observed}))
+            there = ", ".join(sorted(given))
             raise InvalidRun(f"the driver gave no {wanted!r} (replicates.of); it gave {there}")
 
     def _take_part(self) -> None:
@@ -302,7 +360,7 @@ class Execution:
             record = self._record(outcome, cause, started_ns)
             RunRecord.model_validate_json(record.model_dump_json())
         except Exception as error:  # noqa: BLE001 - whatever a kind gave, one run's figures must not end the study
-            self._measured, self._observed, self._status, self._caches = None, {}, {}, {}
+            self._measured, self._observed, self._status, self._caches, self._deployed = None, {}, {}, {}, {}
             self._wrong = self._wrong or Step.COMMIT
             return self._record(Outcome.FAILED, _one_line(self._defect(error)), started_ns)
         return record
@@ -325,11 +383,12 @@ class Execution:
             measured=self._part if measured else None,
             steps=tuple(self._steps),
             driver_s=self._runner.seconds if self._runner else 0.0,
-            responses=_finite({**self._observed, **measured.responses}) if measured else {},
+            responses=_finite({**self._used, **self._observed, **measured.responses}) if measured else {},
             errors=measured.errors if measured else {},
             settings={**(measured.settings if measured else {}), **self._settings},
             status=_finite({**(measured.status if measured else {}), **self._status}),
             caches=self._caches,
+            deployed=self._deployed,
             commands=tuple(self._runner.commands) if self._runner else (),
             versions={**self.versions, **(measured.versions if measured else {})},
             driver=measured.job if measured else {},

@@ -11,13 +11,15 @@ from typing import Any
 
 from dyno.design import Design, Stop
 from dyno.hosts import LocalHost
+from dyno.hosts.cgroups import cpu_numbers
 from dyno.lab.datasets import DataSets
 from dyno.lab.disk import DiskGuard
-from dyno.lab.execution import Execution
+from dyno.lab.execution import Execution, NewRunner
 from dyno.lab.interrupt import Interrupt
 from dyno.lab.listener import Listener
 from dyno.lab.rooms import Rooms
 from dyno.lab.runner import WatchedRunner
+from dyno.lab.sites import Sites, kernel_settings, refused
 from dyno.model.base import RunError, UserError
 from dyno.model.run import Slot
 from dyno.model.study import Cell, Study
@@ -67,12 +69,19 @@ class Lab:
         self._workspace = host.temporary_folder(workspace)
         # Beside the runs, so that a commit is a rename within one file system wherever the data are.
         self._staging = host.temporary_folder(results.folder / f"{workspace.name}-staging")
-        self._guard = DiskGuard(host, self._workspace, self._staging, _kept_free(self._study))
-        (self._workspace / "sets").mkdir()
+        for name in ("sets", "shared"):
+            (self._workspace / name).mkdir()
         self._data_sets = DataSets(
-            host, self._workspace / "sets", limits=self._study.limits, guard=self._guard, seed=self._study.seed
+            host, self._workspace / "sets", limits=self._study.limits, seed=self._study.seed
         )
-        self._versions: dict[str, dict[str, str]] = {}  # by kind of system
+        self._sites = Sites(
+            self._study,
+            host,
+            rooms.deployments,
+            workspace=self._workspace,
+            results=self._staging,
+            keep=_kept_free(self._study),
+        )
         self._drivers: dict[str, dict[str, str]] = {}  # by kind of workload
         self._provisioned: list[System[Any]] = []
 
@@ -122,26 +131,37 @@ class Lab:
         return number
 
     def _provision(self) -> None:
+        """Have ready all that runs need. Raises UserError where this machine cannot give it."""
+        logs, limit = self._workspace / "logs", self._study.limits.provision
+        self._try_host()
         for cell in self._study.cells:
-            if cell.system.kind not in self._versions:
-                try:
-                    system = self._system(cell, self._workspace / "logs")
-                    self._provisioned.append(system)
-                    self._versions[cell.system.kind] = system.provision(self._study.limits.provision)
-                except RunError as error:
-                    raise UserError(f"system {cell.system.kind} cannot be provided: {error}") from error
             if cell.workload.kind not in self._drivers:
-                logs, limit = self._workspace / "logs", self._study.limits.provision
-                try:
+                with refused(f"workload {cell.workload.kind} cannot be provided"):
                     self._drivers[cell.workload.kind] = self._workload(cell).provision(self._host, logs, limit)
-                except RunError as error:
-                    raise UserError(f"workload {cell.workload.kind} cannot be provided: {error}") from error
+        for cell, site in self._sites.make():
+            with refused(f"system {cell.system.kind} cannot be provided"):
+                system = self._system(cell, logs)
+                self._provisioned.append(system)
+                site.versions |= system.provision(limit)
+            with refused(f"deployment {cell.deployment} of system {cell.system.kind} cannot be provided"):
+                site.versions |= site.deployment.provision(system.recipe(), limit)
+
+    def _try_host(self) -> None:
+        """Make each state of the host that some cell asks for, so that one which cannot be made is told at once."""
+        for cell in self._study.cells:
+            with refused(f"the host cannot be as the study asks ({cell.name})"):
+                self._host.set_kernel(kernel_settings(cell))
+                if cell.host.pin.driver is not None:
+                    cpu_numbers(cell.host.pin.driver)
 
     def _destroy(self) -> None:
+        # The undo journal has the last word on what cannot be put away here.
         for system in self._provisioned:
-            # The undo journal has the last word on what a system cannot put away itself.
             with contextlib.suppress(RunError):
                 system.destroy()
+        self._sites.destroy()
+        with contextlib.suppress(RunError):
+            self._host.set_kernel({})
 
     def _one(self, number: int, slot: Slot, design: Design) -> bool:
         """Carry out and commit one run; whether the disk was too full for it."""
@@ -155,7 +175,7 @@ class Lab:
             self._results.commit(staged, self._staging)
         except StoreFull:
             # The data under test may be what fills the disk; the record matters more, and they are restored anyway.
-            self._host.remove_tree(self._workspace / "live")
+            self._sites.make_room()
             self._results.commit(staged, self._staging)
         self._host.remove_tree(scratch)
         record = staged.record
@@ -172,7 +192,7 @@ class Lab:
         return execution.disk_full
 
     def _execution(self, number: int, slot: Slot, cell: Cell, scratch: Path) -> Execution:
-        logs = scratch / "logs"
+        logs, site = scratch / "logs", self._sites.of(cell)
         return Execution(
             study=self._study,
             cell=cell,
@@ -182,15 +202,19 @@ class Lab:
             workload=self._workload(cell),
             observers=self._observers(scratch) if self._watches(cell) else [],
             data_sets=self._data_sets,
-            guard=self._guard,
+            site=site,
             interrupt=self._interrupt,
             logs=logs,
-            new_runner=self._runners(scratch),
-            versions={**self._versions[cell.system.kind], **self._drivers[cell.workload.kind]},
+            new_runner=self._runners(scratch, site.guard, cell.host.pin.driver),
+            versions={**site.versions, **self._drivers[cell.workload.kind]},
         )
 
-    def _runners(self, scratch: Path) -> Callable[[float, Callable[[int], None]], WatchedRunner]:
-        def new(limit: float, on_started: Callable[[int], None]) -> WatchedRunner:
+    def _runners(self, scratch: Path, guard: DiskGuard, cpus: str | None) -> NewRunner:
+        def new(
+            limit: float,
+            on_started: Callable[[int], None] = lambda _pid: None,
+            on_ended: Callable[[], None] = lambda: None,
+        ) -> WatchedRunner:
             folder = scratch / f"drive-{sum(1 for _ in scratch.glob('drive-*')) + 1}"
             return WatchedRunner(
                 self._host,
@@ -198,17 +222,27 @@ class Lab:
                 folder=folder,
                 logs=scratch / "logs",
                 limit=limit,
-                guard=self._guard,
+                guard=guard,
                 interrupt=self._interrupt,
                 listener=self._listener,
                 on_started=on_started,
+                on_ended=on_ended,
+                cpus=cpus,
             )
 
         return new
 
     def _system(self, cell: Cell, logs: Path) -> System[Any]:
         kind = self._rooms.systems[cell.system.kind]
-        place = Place(host=self._host, data=self._workspace / "live", logs=logs, core=self._core)
+        deployment = self._sites.of(cell).deployment
+        place = Place(
+            host=self._host,
+            data=deployment.data,
+            logs=logs,
+            core=self._core,
+            shared=self._workspace / "shared",
+            deployment=deployment,
+        )
         return kind(kind.Options.model_validate(cell.system.options), place)
 
     def _workload(self, cell: Cell) -> Workload[Any]:

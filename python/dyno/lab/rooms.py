@@ -6,11 +6,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from dyno.deployments.base import Deployment
+from dyno.deployments.native import Native
 from dyno.model import responses
 from dyno.model.base import UserError
 from dyno.model.pairs import pairs
 from dyno.model.registry import find
-from dyno.model.study import Cell, Kinds, Mismatch, Study
+from dyno.model.study import Cell, Kinds, Machine, Mismatch, Study
 from dyno.observers.base import Observer
 from dyno.systems.base import System
 from dyno.workloads.base import Workload
@@ -18,11 +20,12 @@ from dyno.workloads.base import Workload
 
 @dataclass(frozen=True)
 class Rooms:
-    """Every system, workload and observer there is, built in or from another package."""
+    """Every system, workload, observer and deployment there is, built in or from another package."""
 
     systems: dict[str, type[System[Any]]]
     workloads: dict[str, type[Workload[Any]]]
     observers: dict[str, type[Observer[Any]]]
+    deployments: dict[str, type[Deployment]]
 
     @classmethod
     def open(cls) -> Rooms:
@@ -32,6 +35,7 @@ class Rooms:
             systems=find("dyno.systems", System),  # type: ignore[type-abstract]
             workloads=find("dyno.workloads", Workload),  # type: ignore[type-abstract]
             observers=find("dyno.observers", Observer),  # type: ignore[type-abstract]
+            deployments=find("dyno.deployments", Deployment),  # type: ignore[type-abstract]
         )
 
     def refuse_mismatches(self, study: Study) -> None:
@@ -57,10 +61,28 @@ class Rooms:
                 f"{', '.join(sorted(can))}"
             )
             return Mismatch("workload.kind", text, cell)
+        if self.deployments[cell.deployment].in_container and not system.brings_recipe:
+            able = [name for name, other in self.systems.items() if other.brings_recipe]
+            text = (
+                f"{cell.system.kind} cannot live in {cell.deployment}: it brings no recipe of an image ({cell.name}); "
+                f"{', '.join(sorted(able))} do"
+            )
+            return Mismatch("system.deployment", text, cell)
         workload = self._workload(cell)
         options = system.Options.model_validate(cell.system.options)
         if why := workload.refuses(system.backend, system.reached_by(options)):
             return Mismatch("workload", f"{why} ({cell.name})", cell)
+        limited = [
+            key
+            for key, given in (("host.machine", cell.host.machine != Machine()), ("host.pin.system", cell.host.pin.system))
+            if given
+        ]
+        if limited and system.reached_by(options) is None:
+            text = (
+                f"{cell.system.kind} has no process of its own to be held to it, it works inside the driver's "
+                f"({cell.name})"
+            )
+            return Mismatch(limited[0], text, cell)
         most = system.most_clients(options)
         if most is not None and workload.clients() > most:
             text = (
@@ -109,6 +131,8 @@ class Rooms:
             systems={name: kind.Options for name, kind in self.systems.items()},
             workloads={name: kind.Options for name, kind in self.workloads.items()},
             observers={name: kind.Options for name, kind in self.observers.items()},
+            # The first is what a study has that names none.
+            deployments=tuple(sorted(self.deployments, key=lambda name: (name != Native.kind, name))),
             spoken={kind.backend: name for name, kind in self.systems.items() if kind.backend not in self.systems},
             mismatches=self.mismatches,
         )

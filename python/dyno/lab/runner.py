@@ -33,7 +33,10 @@ class WatchedRunner:
         interrupt: Interrupt,
         listener: Listener,
         on_started: Callable[[int], None],
+        on_ended: Callable[[], None] = lambda: None,
+        cpus: str | None = None,
     ) -> None:
+        """`on_started` is told each process, `on_ended` that all of them are over; `cpus` are the only ones of theirs."""
         self.core = core
         self.folder = folder
         self.commands: list[tuple[str, ...]] = []
@@ -47,6 +50,8 @@ class WatchedRunner:
         self._interrupt = interrupt
         self._listener = listener
         self._on_started = on_started
+        self._on_ended = on_ended
+        self._around = () if cpus is None else ("taskset", "--cpu-list", cpus)
 
     def execute(self, argv: Sequence[str], *, kept_as: str | None = None) -> int:
         """The driver's exit status. Raises RunError past the limit and DiskFull; it is then ended."""
@@ -60,14 +65,17 @@ class WatchedRunner:
         begun = time.monotonic()
         processes: list[Process] = []
         try:
-            for number, argv in enumerate(argvs):
-                self.commands.append(tuple(argv))
+            for number, words in enumerate(argvs):
+                argv = (*self._around, *words)
+                self.commands.append(argv)
                 log = self.logs / (kept_as or ("driver" if len(argvs) == 1 else f"driver-{number}"))
                 processes.append(self._host.start(argv, log=log, lines=kept_as is None))
                 self._on_started(processes[-1].pid)
             self._watch(processes, begun, tells=kept_as is None)
             # Of several that were told to end, each still writes what it measured; the run is then partial.
-            return [process.stop() for process in processes]
+            statuses = [process.stop() for process in processes]
+            self._on_ended()
+            return statuses
         finally:
             for process in processes:
                 process.stop()

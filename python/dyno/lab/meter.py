@@ -1,0 +1,110 @@
+"""What was read from and written to the device of the data while a run was driven, and by the system's processes.
+
+Data that fit the page cache never reach the device: a comparison of disks is one only where these figures say so.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from dyno.hosts.devices import Device, DeviceCounters, too_fast
+from dyno.hosts.usage import StorageUse, storage_use
+from dyno.model.base import RunError
+from dyno.workloads.base import Measured
+
+_MIB = 2**20
+
+
+@dataclass(frozen=True)
+class Reading:
+    """The counters at one moment, which is in seconds of a monotonic clock.
+
+    `device` is None where the data are on no block device, `system` where it has no processes of its own.
+    """
+
+    at_s: float
+    device: DeviceCounters | None
+    system: StorageUse | None
+
+
+@dataclass(frozen=True)
+class Metered:
+    """What came to be between two readings; None where one of them had it not."""
+
+    seconds: float
+    device: DeviceCounters | None
+    system: StorageUse | None
+
+    @classmethod
+    def between(cls, before: Reading, after: Reading) -> Metered:
+        """The later reading without the earlier."""
+        return cls(
+            seconds=after.at_s - before.at_s,
+            device=after.device - before.device if after.device and before.device else None,
+            system=after.system - before.system if after.system and before.system else None,
+        )
+
+    def responses(self, operations: int | None) -> dict[str, float]:
+        """In the units of `dyno.model.responses`; those per operation are left out where nobody counted them."""
+        found: dict[str, float] = {}
+        if self.device is not None:
+            read, written = self.device.read_bytes, self.device.written_bytes
+            found |= {"device_read": read / _MIB, "device_written": written / _MIB}
+            if operations:
+                found |= {"device_read_per_op": read / operations, "device_written_per_op": written / operations}
+        if self.system is not None and operations:
+            found["system_read_per_op"] = self.system.read_bytes / operations
+            found["system_written_per_op"] = self.system.written_bytes / operations
+        return found
+
+    def why_not_cold(self, device: Device) -> str | None:
+        """Why what was read of that device cannot all have come from it, or is not known to; None where it can."""
+        if self.device is None or device.fastest_read_bytes_s() is None:
+            return unknown_kind(device)
+        return too_fast(device, self.device.read_bytes, self.device.reads, self.seconds)
+
+
+def unknown_kind(device: Device) -> str:
+    """Why nothing can be said of how fast a device may be."""
+    bottom = device.hardware()
+    return (
+        f"the data are on {bottom.name}, of which it is not known how fast a device of its kind ({bottom.kind}) can "
+        "be: a cache below the machine may answer unseen"
+    )
+
+
+class Meter:
+    """Read just before driving, and just after.
+
+    What is still in page cache then has not been written, and is in no figure of the device.
+    """
+
+    def __init__(self, device: Device, processes: Iterable[int]) -> None:
+        self._device = device
+        self._processes = tuple(processes)
+        self._before = self._read()
+
+    def end(self) -> Metered:
+        """Since it was made."""
+        return Metered.between(self._before, self._read())
+
+    def _read(self) -> Reading:
+        try:
+            device = self._device.counters()
+        except RunError:
+            device = None
+        system = storage_use(self._processes) if self._processes else None
+        return Reading(time.monotonic(), device, system)
+
+
+def operations(measured: Measured, *, warmed_up: bool) -> int | None:
+    """How many operations were done in all of the drive, those of the warm-up included; None where nobody counted.
+
+    `warmed_up`: the drive had a warm-up, of which some drivers keep no count.
+    """
+    table = measured.intervals
+    if table is None or not table.height or (warmed_up and not table["warmup"].any()):
+        return None
+    return int(table["count"].sum())

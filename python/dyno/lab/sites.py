@@ -1,0 +1,184 @@
+"""Where each system lives in each deployment that a study has: its limits, and a file system of its own if asked for.
+
+One site for each combination of what sites differ in. All are made before the first run, so that what a machine cannot
+give is a refusal and not a failed run.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import NamedTuple
+
+from dyno.deployments.base import Deployment
+from dyno.deployments.base import Site as Given
+from dyno.hosts import LocalHost
+from dyno.hosts.devices import Device, device_of
+from dyno.hosts.filesystems import Mounted
+from dyno.hosts.leftovers import UndoError
+from dyno.hosts.kernel import Setting, settings_of
+from dyno.lab.disk import DiskGuard
+from dyno.lab.meter import unknown_kind
+from dyno.model.base import RunError, Scalar, UserError
+from dyno.model.study import Cell, FileSystem, Machine, Study
+from dyno.model.units import format_size
+
+
+class SiteKey(NamedTuple):
+    """What two cells must agree in to have a site together."""
+
+    system: str
+    deployment: str
+    file_system: FileSystem | None
+    machine: Machine
+    cpus: str | None
+    engine: str | None
+
+    @classmethod
+    def of(cls, cell: Cell) -> SiteKey:
+        """That of a cell."""
+        host = cell.host
+        return cls(cell.system.kind, cell.deployment, host.file_system, host.machine, host.pin.system, host.containers)
+
+
+@dataclass
+class Site:
+    """A deployment that is ready, and what is to be known of the place where its data are."""
+
+    deployment: Deployment
+    guard: DiskGuard
+    device: Device
+    mounted: Mounted | None = None
+    versions: dict[str, str] = field(default_factory=dict)
+
+    def facts(self) -> dict[str, Scalar]:
+        """Whose device it is that the meter reads, since others write to a shared one too; what was made for it."""
+        if self.mounted is None:
+            return {"device": "shared"}
+        return {"device": "its own", **{f"file_system.{name}": value for name, value in self.mounted.facts.items()}}
+
+
+class Sites:
+    """Those of one study, below `workspace`."""
+
+    def __init__(
+        self,
+        study: Study,
+        host: LocalHost,
+        deployments: Mapping[str, type[Deployment]],
+        *,
+        workspace: Path,
+        results: Path,
+        keep: int,
+    ) -> None:
+        """`results` is where runs are written, `keep` the bytes that stay free there and below the data."""
+        self._study = study
+        self._host = host
+        self._deployments = deployments
+        self._workspace = workspace
+        self._results = results
+        self._keep = keep
+        self._made: dict[SiteKey, Site] = {}
+
+    def of(self, cell: Cell) -> Site:
+        """That of a cell."""
+        return self._made[SiteKey.of(cell)]
+
+    def make(self) -> Iterator[tuple[Cell, Site]]:
+        """Make them all, each given with the first cell that has it. Raises UserError where one cannot be made."""
+        first: dict[SiteKey, Cell] = {}
+        for cell in sorted(self._study.cells, key=lambda cell: not cell.host.require.truly_cold):
+            first.setdefault(SiteKey.of(cell), cell)
+        self._refuse_too_large(list(first))
+        for number, (key, cell) in enumerate(first.items(), 1):
+            with refused(f"system {key.system} in deployment {key.deployment} has no place to live"):
+                self._made[key] = self._make(number, key)
+            self._refuse_unknown(cell)
+            yield cell, self._made[key]
+
+    def _refuse_too_large(self, keys: list[SiteKey]) -> None:
+        sizes = [key.file_system.size for key in keys if key.file_system is not None]
+        free = self._host.free_disk(self._workspace)
+        if sizes and free < sum(sizes) + self._keep:
+            raise UserError(
+                f"host.file_system: {len(sizes)} file systems for the data take {format_size(sum(sizes))} together, "
+                f"and {format_size(self._keep)} are to stay free (host.require.free_disk); the file system of "
+                f"{self._workspace.parent} has {format_size(free)}: lower host.file_system.size, or choose another "
+                "place with --work"
+            )
+
+    def _refuse_unknown(self, cell: Cell) -> None:
+        device = self.of(cell).device
+        if cell.host.require.truly_cold and device.fastest_read_bytes_s() is None:
+            raise UserError(f"host.require.truly_cold cannot be shown here: {unknown_kind(device)}")
+
+    def _make(self, number: int, key: SiteKey) -> Site:
+        kind = self._deployments[key.deployment]
+        own = self._folder("sites", str(number))
+        mounted, folder = None, self._workspace
+        if key.file_system is not None:
+            mounted = self._host.make_file_system(
+                key.file_system, own / "image", own / "mount", self._study.limits.provision
+            )
+            folder = mounted.folder
+        elif kind.in_container:
+            folder = self._folder("sites", str(number), "data")
+        given = Given(
+            host=self._host,
+            folder=folder,
+            work=self._folder("sites", str(number), "work"),
+            logs=self._folder("logs"),
+            confinement=self._host.confine(key.machine, key.cpus, parent=kind.in_container),
+            engine=key.engine,
+        )
+        guard = DiskGuard(
+            self._host,
+            folder,
+            self._results,
+            self._keep,
+            snapshots=self._workspace,
+            own=None if key.file_system is None else key.file_system.size,
+        )
+        return Site(kind(given), guard, device_of(folder), mounted)
+
+    def _folder(self, *names: str) -> Path:
+        """Below the workspace, and open to the accounts that servers run as."""
+        folder = self._workspace
+        for name in names:
+            folder = folder / name
+            folder.mkdir(exist_ok=True)
+            folder.chmod(folder.stat().st_mode | 0o011)
+        return folder
+
+    def make_room(self) -> None:
+        """Remove the live data that lie where the snapshots do; they are restored before each run anyway."""
+        for site in self._made.values():
+            if site.mounted is None:
+                self._host.remove_tree(site.deployment.data)
+
+    def destroy(self) -> None:
+        """End the deployments, and remove the file systems. What stays, the undo journal puts away."""
+        for site in self._made.values():
+            with contextlib.suppress(RunError, UndoError):
+                site.deployment.destroy()
+        for site in self._made.values():
+            if site.mounted is not None:
+                with contextlib.suppress(UndoError):
+                    self._host.remove_file_system(site.mounted)
+
+
+@contextmanager
+def refused(what: str) -> Iterator[None]:
+    """What cannot be done before the first run is an error for the user."""
+    try:
+        yield
+    except RunError as error:
+        raise UserError(f"{what}: {error}") from error
+
+
+def kernel_settings(cell: Cell) -> dict[Setting, str]:
+    """What a cell asks of the kernel. Raises RunError."""
+    return settings_of(cell.host.sysctl, cell.host.kernel)
