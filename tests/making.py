@@ -39,6 +39,7 @@ def make_study(
     observe: tuple[str, ...] = (),
     compare: str | None = None,
     caches: str = "warm",
+    host: Mapping[str, Any] | None = None,
     limits: Mapping[str, Any] | None = None,
     order: str = "randomised",
     prepare: str = "once",
@@ -49,11 +50,11 @@ def make_study(
 ) -> Study:
     """A study with a cell for each combination of levels; a level is also an option of its cell's system.
 
-    `stages` are as in a study file, and leave out the combinations that they do not list.
+    `stages`, which leave out the combinations that they do not list, and `host` are as in a study file.
     `replicates` are as in a study file: `min=3, precision="5%"`.
     """
     factors = factors if factors is not None else {"mean": (1000, 2000)}
-    host = HostSpec.model_validate({"caches": caches, "require": {"free_disk": f"{free_disk} B"}})
+    spec = {"caches": caches, "require": {"free_disk": f"{free_disk} B"}, **(host or {})}
     cells = []
     for levels in product(*factors.values()):
         of_levels = dict(zip(factors, levels, strict=True))
@@ -65,7 +66,7 @@ def make_study(
             Cell(
                 index=len(cells),
                 levels={name: str(level) for name, level in of_levels.items()},
-                host=host,
+                host=HostSpec.model_validate(spec),
                 system=KindSpec(kind=system, options={**(options or {}), **of_levels}),
                 workload=KindSpec(kind=workload or system, options=dict(workload_options or {})),
             )

@@ -44,7 +44,9 @@ class NewRunner(Protocol):
 
     def __call__(
         self, limit: float, on_started: Callable[[int], None] = ..., on_ended: Callable[[], None] = ...
-    ) -> WatchedRunner: ...
+    ) -> WatchedRunner:
+        """A new one."""
+        ...
 
 
 @dataclass

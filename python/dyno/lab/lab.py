@@ -71,9 +71,7 @@ class Lab:
         self._staging = host.temporary_folder(results.folder / f"{workspace.name}-staging")
         for name in ("sets", "shared"):
             (self._workspace / name).mkdir()
-        self._data_sets = DataSets(
-            host, self._workspace / "sets", limits=self._study.limits, seed=self._study.seed
-        )
+        self._data_sets = DataSets(host, self._workspace / "sets", limits=self._study.limits, seed=self._study.seed)
         self._sites = Sites(
             self._study,
             host,

@@ -74,7 +74,10 @@ class Rooms:
             return Mismatch("workload", f"{why} ({cell.name})", cell)
         limited = [
             key
-            for key, given in (("host.machine", cell.host.machine != Machine()), ("host.pin.system", cell.host.pin.system))
+            for key, given in (
+                ("host.machine", cell.host.machine != Machine()),
+                ("host.pin.system", cell.host.pin.system),
+            )
             if given
         ]
         if limited and system.reached_by(options) is None:

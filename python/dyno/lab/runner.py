@@ -36,7 +36,7 @@ class WatchedRunner:
         on_ended: Callable[[], None] = lambda: None,
         cpus: str | None = None,
     ) -> None:
-        """`on_started` is told each process, `on_ended` that all of them are over; `cpus` are the only ones of theirs."""
+        """`on_started` is told each process, `on_ended` that all are over; `cpus` are the only ones they may use."""
         self.core = core
         self.folder = folder
         self.commands: list[tuple[str, ...]] = []

@@ -9,6 +9,7 @@ from typing import Any
 
 import polars as pl
 
+from dyno.deployments.native import Native
 from dyno.hosts import LocalHost, UndoJournal
 from dyno.lab import Ending, Interrupt, Lab, Listener, Rooms
 from dyno.model.base import RunError
@@ -32,6 +33,11 @@ class FakeHost(LocalHost):
 
     free: Callable[[], int] = staticmethod(lambda: PLENTY)
     resident: Callable[[], int] | None = None
+    dropped: Callable[[], None] = staticmethod(lambda: None)
+
+    def drop_caches(self) -> None:
+        # Those of the machine: the tests beside this one may be about them.
+        self.dropped()
 
     def free_disk(self, path: Path) -> int:
         return self.free()
@@ -126,12 +132,19 @@ class Laboratory:
             systems={**rooms.systems, "tried": _system(self.system_class, self._heard)},
             workloads={**rooms.workloads, "tried": _workload(self.workload_class, self._heard)},
             observers={**rooms.observers, **observers},
+            deployments={**rooms.deployments, "elsewhere": Elsewhere},
         )
 
     def _heard(self, part: str, *args: Any) -> Any:
         self.calls.append(part)
         fault = self.faults.get(part)
         return None if fault is None else fault(*args)
+
+
+class Elsewhere(Native):
+    """Another deployment of the same, so that a study can have two."""
+
+    kind = "elsewhere"
 
 
 class Heard(Listener):
