@@ -8,17 +8,19 @@ import shutil
 import signal
 import sysconfig
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from dyno.hosts import files, filesystems, pagecache
+from dyno.hosts import files, filesystems, kernel, pagecache
 from dyno.hosts.accounts import Account
+from dyno.hosts.cgroups import ControlGroups
+from dyno.hosts.confinement import Confinement
 from dyno.hosts.filesystems import Mounted
 from dyno.hosts.leftovers import TOKEN_VARIABLE, UndoError
 from dyno.hosts.process import Process
 from dyno.hosts.undo import Change, UndoJournal
 from dyno.model.base import RunError, UserError
-from dyno.model.study import FileSystem
+from dyno.model.study import FileSystem, Machine
 
 _PASS_ON = 'cat >/dev/null; kill -s "$1" "$2" 2>/dev/null'
 """For a shell: at the end of its standard input, which dyno holds however it ends, send a signal to a process."""
@@ -46,6 +48,8 @@ class LocalHost:
         self._folders: dict[Path, Change] = {}
         self._servers: dict[int, tuple[Change, Process]] = {}  # by id; each with what waits for the end of dyno
         self._file_systems: dict[Path, list[Change]] = {}  # by folder; in the order in which they are undone
+        self._settings = kernel.KernelSettings(undo)
+        self._groups = ControlGroups(undo)
 
     def start(
         self,
@@ -235,6 +239,25 @@ class LocalHost:
         """Bytes that this user may still write on the file system of `path`."""
         status = os.statvfs(path)
         return status.f_bavail * status.f_frsize
+
+    def set_kernel(self, wanted: Mapping[kernel.Setting, str]) -> None:
+        """Have these settings in force, and those of earlier calls that are not among them as they were before.
+
+        Raises RunError naming the setting where one cannot be written, or is not what was written.
+        """
+        self._settings.set(wanted)
+
+    def drop_caches(self) -> None:
+        """Write back what is dirty and drop the caches of the whole machine. Raises RunError, also without root."""
+        kernel.drop_caches()
+
+    def confine(self, machine: Machine, cpus: str | None = None, *, parent: bool = False) -> Confinement:
+        """What holds processes to a machine and to CPUs. Equal machines share one group, which goes with the session.
+
+        Without limits there is no group, unless it is to be the `parent` of containers: they end by it. Raises
+        UserError where this machine has no such CPUs or not as much memory, RunError where it cannot be kept to.
+        """
+        return self._groups.confine(machine, cpus, parent=parent)
 
     def evict(self, paths: Sequence[Path]) -> None:
         """Write the files back and drop them from page cache; needs no root. Raises RunError."""

@@ -18,8 +18,8 @@ from dyno.deployments.base import Site as Given
 from dyno.hosts import LocalHost
 from dyno.hosts.devices import Device, device_of
 from dyno.hosts.filesystems import Mounted
-from dyno.hosts.leftovers import UndoError
 from dyno.hosts.kernel import Setting, settings_of
+from dyno.hosts.leftovers import UndoError
 from dyno.lab.disk import DiskGuard
 from dyno.lab.meter import unknown_kind
 from dyno.model.base import RunError, Scalar, UserError
