@@ -106,11 +106,12 @@ def test_a_server_that_does_not_start_is_a_run_error_with_its_last_words(
 
 def test_a_server_that_does_not_answer_in_time_is_a_run_error(server: ServerSystem[Any]) -> None:
     server.start(1, LIMIT_S)
-    assert server._process is not None
-    os.kill(server._process.pid, signal.SIGSTOP)
+    assert server.running is not None
+    pid = server.running.pid
+    os.kill(pid, signal.SIGSTOP)
     with pytest.raises(RunError, match=f"{server.program} did not answer within 0 s"):
         server.ready(0.0)
-    os.kill(server._process.pid, signal.SIGCONT)
+    os.kill(pid, signal.SIGCONT)
 
 
 def test_a_server_that_died_during_the_run_is_a_run_error_when_it_is_stopped(server: ServerSystem[Any]) -> None:
@@ -171,7 +172,7 @@ def test_damage_of_a_page_is_found_after_the_run(server: ServerSystem[Any]) -> N
 def test_a_journal_that_nobody_holds_ends_it_and_removes_its_socket(server: ServerSystem[Any]) -> None:
     server.start(1, LIMIT_S)
     endpoint = server.ready(LIMIT_S)
-    folder, process = server._folder, server._process
+    folder, process = server._folder, server.running
     assert folder is not None
     assert process is not None
     # What `dyno clean` does with the journal of a session that was killed.

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar, Generic, TypeVar
 
+from dyno.deployments.base import Deployment, Recipe, Running, Site
+from dyno.deployments.native import Native
 from dyno.hosts import LocalHost
-from dyno.model.base import Frozen
+from dyno.model.base import Frozen, Scalar
 from dyno.model.endpoint import Endpoint
 
 O = TypeVar("O", bound=Frozen)  # noqa: E741 - the options of one kind
@@ -19,7 +22,8 @@ class Place:
     """What a system is given: a host, and folders that are its own. `data` is on the file system to be measured.
 
     `shared` is a folder for what is costly to make and the same for every system of a kind, such as an empty store;
-    beside the data where it is None.
+    beside the data where it is None. `deployment` is what servers start and end by, and `data` is then its own;
+    native without limits where it is None.
     """
 
     host: LocalHost
@@ -27,6 +31,7 @@ class Place:
     logs: Path
     core: str
     shared: Path | None = None
+    deployment: Deployment | None = None
 
 
 class System(ABC, Generic[O]):
@@ -42,6 +47,8 @@ class System(ABC, Generic[O]):
     kind: ClassVar[str]
     backend: ClassVar[str]
     Options: ClassVar[type[Frozen]]
+    brings_recipe: ClassVar[bool] = False
+    """Whether it can run in a container: `recipe` then says what of."""
 
     @classmethod
     def most_clients(cls, options: O) -> int | None:  # noqa: ARG003 - kinds that have a limit read them
@@ -60,6 +67,23 @@ class System(ABC, Generic[O]):
     def provision(self, limit: float) -> dict[str, str]:
         """Have the programs ready; returns their versions by name."""
         return {}
+
+    @cached_property
+    def deployment(self) -> Deployment:
+        """What it starts and ends by, where it has processes of its own."""
+        if self.place.deployment is not None:
+            return self.place.deployment
+        folder = self.place.data.parent
+        return Native(Site(host=self.place.host, folder=folder, work=folder, logs=self.place.logs))
+
+    @property
+    def running(self) -> Running | None:
+        """Its process between start and stop, as its deployment gave it; None where it has none."""
+        return None
+
+    def recipe(self) -> Recipe | None:
+        """What its image is made of; None where it cannot run in a container. Raises RunError."""
+        return None
 
     def data_key(self) -> dict[str, Any]:
         """Those of the options that shape the stored data: cells that agree in them share one loaded data set."""
@@ -80,9 +104,7 @@ class System(ABC, Generic[O]):
 
     def data_files(self) -> list[Path]:
         """The files whose state in page cache is part of `caches: cold`."""
-        if not self.place.data.is_dir():
-            return []
-        return sorted(path for path in self.place.data.rglob("*") if path.is_file())
+        return files_below(self.place.data)
 
     @abstractmethod
     def start(self, run: int, limit: float) -> None:
@@ -100,6 +122,17 @@ class System(ABC, Generic[O]):
         """The effective settings, as the system itself says when it is ready; an embedded one's say the driver."""
         return {}
 
+    def facts(self) -> dict[str, Scalar]:
+        """How it does its work here, in its own words and as found after it was ready: what may confound."""
+        return {}
+
+    def cached(self, cold: bool) -> dict[str, Any]:
+        """Evidence of what is in its own caches now that it is ready.
+
+        Raises InvalidRun where they are to be `cold` and hold more than starting brings.
+        """
+        return {}
+
     def status(self) -> dict[str, float]:
         """The system's own counters since it was ready, and its sizes now."""
         return {}
@@ -115,3 +148,8 @@ class System(ABC, Generic[O]):
         """Stop it and remove its data."""
         self.stop(limit=60.0)
         self.place.host.remove_tree(self.place.data)
+
+
+def files_below(folder: Path) -> list[Path]:
+    """The files of a folder, none where there is no folder."""
+    return sorted(path for path in folder.rglob("*") if path.is_file()) if folder.is_dir() else []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -10,7 +11,9 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from dyno import sql
+from dyno.deployments.base import Recipe
 from dyno.model.base import RunError, Scalar
+from dyno.systems.base import files_below
 from dyno.systems.server import (
     DATABASE,
     PASSWORD,
@@ -98,6 +101,7 @@ class MariadbSystem(ServerSystem[MariadbOptions]):
     account = "mysql"
     telling = r"\[ERROR\]"
     leaves_data_alone = _LEAVES_DATA_ALONE
+    brings_recipe = True
 
     @classmethod
     def most_clients(cls, options: MariadbOptions) -> int | None:
@@ -112,6 +116,23 @@ class MariadbSystem(ServerSystem[MariadbOptions]):
         if missing:
             raise RunError(f"{', '.join(missing)} not found: apt-get install {_PACKAGE}")
         return {name: Path(where) for name, where in found.items() if where is not None}
+
+    def recipe(self) -> Recipe:
+        """The server, its plugins, its messages in English and its character sets: where it says that they are."""
+        program, limit = self.programs()["mariadbd"], 60.0
+        said = self.place.host.run(
+            [str(program), "--no-defaults", "--verbose", "--help"], limit=limit, log=self.place.logs / "mariadbd-help"
+        )
+        folders = {name: Path(path) for name, path in re.findall(r"^([a-z-]+-dir) +(/\S+)", said, re.MULTILINE)}
+        if missing := sorted({"character-sets-dir", "plugin-dir"} - folders.keys()):
+            raise RunError(f"{program} --help does not say where its {missing[0]} is")
+        charsets = folders["character-sets-dir"]
+        return Recipe(
+            name=self.kind,
+            programs=(program, *sorted(folders["plugin-dir"].glob("*.so"))),
+            files=(charsets.parent / "english" / "errmsg.sys", *files_below(charsets)),
+            account=self.account,
+        )
 
     def make_empty(self, folder: Path, limit: float) -> None:
         """The system tables, then the database and its account; nobody else has a password to come in by."""

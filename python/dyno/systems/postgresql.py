@@ -11,7 +11,9 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from dyno import sql
+from dyno.deployments.base import Recipe
 from dyno.model.base import RunError, Scalar
+from dyno.systems.base import files_below
 from dyno.systems.server import (
     DATABASE,
     PASSWORD,
@@ -83,6 +85,7 @@ class PostgresqlSystem(ServerSystem[PostgresqlOptions]):
     account = "postgres"
     telling = "FATAL|PANIC"
     leaves_data_alone = _LEAVES_DATA_ALONE
+    brings_recipe = True
     farewell = signal.SIGINT  # SIGTERM would wait for every client to leave by itself
     undo_by = signal.SIGQUIT  # SIGKILL would leave its shared memory behind
 
@@ -108,6 +111,24 @@ class PostgresqlSystem(ServerSystem[PostgresqlOptions]):
                 )
             found[name] = where
         return found
+
+    def recipe(self) -> Recipe:
+        """The server, all that it may load into itself (its just-in-time compiler too), and the zones of time."""
+        program = self.programs()["postgres"]
+        where = {}
+        for name in ("pkglibdir", "sharedir"):
+            words = [str(program.with_name("pg_config")), f"--{name}"]
+            said = self.place.host.run(words, limit=60.0, log=self.place.logs / "pg_config")
+            where[name] = Path(said.strip())
+        libraries = sorted(where["pkglibdir"].glob("*.so"))
+        bitcode = [path for path in files_below(where["pkglibdir"]) if path.suffix == ".bc"]
+        zones = Path("/usr/share/zoneinfo")
+        return Recipe(
+            name=self.kind,
+            programs=(program, *libraries),
+            files=(*files_below(where["sharedir"]), *bitcode, *files_below(zones)),
+            account=self.account,
+        )
 
     def data_key(self) -> dict[str, Any]:
         """And whether pages have checksums."""

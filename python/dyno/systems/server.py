@@ -1,7 +1,7 @@
 """What is common to systems that are server programs: their life as processes, their settings, their counters.
 
-What differs from server to server is said in the module of each. Here is also all that knows of the deployment, which
-is native for now: a process of this machine with a folder of its own.
+What differs from server to server is said in the module of each. Servers start and end by their deployment; tools that
+look at the stopped data run on this machine, wherever the server ran.
 """
 
 from __future__ import annotations
@@ -22,12 +22,13 @@ from typing import Annotated, Any, ClassVar, Literal, Self, TypeVar
 from pydantic import AfterValidator, ConfigDict, Field, model_validator
 
 from dyno import sql
-from dyno.hosts import Process, accounts
+from dyno.deployments.base import Launch, Running
+from dyno.hosts import accounts
 from dyno.hosts.accounts import Account
 from dyno.hosts.leftovers import UndoError
 from dyno.model.base import Frozen, InvalidRun, RunError, Scalar
 from dyno.model.endpoint import Endpoint
-from dyno.systems.base import System
+from dyno.systems.base import System, files_below
 
 USER = PASSWORD = DATABASE = "dyno"
 """The account that workloads come as, with rights on its own database alone, and from this machine alone."""
@@ -90,12 +91,13 @@ class ServerSystem(System[O]):
     leaves_data_alone: ClassVar[frozenset[str]]
     """Settings that do not change what a loaded data set is made of; cells that differ in others load their own."""
 
-    _process: Process | None = None
+    _running: Running | None = None
     _folder: Path | None = None
     _endpoint: Endpoint | None = None
     _asked: Mapping[str, Any] | None = None
     _effective: Mapping[str, Any] = {}
     _before: Counters = {}
+    _said_before: int = 0
 
     @classmethod
     def reached_by(cls, options: O) -> str | None:
@@ -138,6 +140,20 @@ class ServerSystem(System[O]):
 
     # The life
 
+    @property
+    def running(self) -> Running | None:
+        """Its process, between its start and its end."""
+        return self._running
+
+    def data_files(self) -> list[Path]:
+        """Where they are now: while it runs its deployment may have them elsewhere."""
+        return files_below(self.place.data if self._running is None else self.deployment.data_while_running())
+
+    def said(self) -> str:
+        """What it wrote to its log since this start."""
+        log = self._log()
+        return log.read_bytes()[self._said_before :].decode(errors="replace") if log.exists() else ""
+
     def data_key(self) -> dict[str, Any]:
         """Every setting that may shape what is stored."""
         given = self.options.settings.items()
@@ -148,14 +164,14 @@ class ServerSystem(System[O]):
         programs = self.programs()
         account = self._account()
         if account is not None:
-            # Ours to open, and nobody chose its mode.
-            own = self.place.data.parent
-            own.chmod(own.stat().st_mode | 0o011)
-            if barrier := account.barrier(self.place.data):
-                raise RunError(
-                    f"user {account.name}, as whom {self.program} runs, may not enter {barrier}, below which the data "
-                    f"are to be: `chmod a+x {barrier}`, or choose another place with --work"
-                )
+            for own in dict.fromkeys((self.place.data.parent, self._templates())):
+                # Ours to open, and nobody chose its mode.
+                own.chmod(own.stat().st_mode | 0o011)
+                if barrier := account.barrier(own / "data"):
+                    raise RunError(
+                        f"user {account.name}, as whom {self.program} runs, may not enter {barrier}, below which the "
+                        f"data are to be: `chmod a+x {barrier}`, or choose another place with --work"
+                    )
         said = self.place.host.run(
             [str(programs[self.program]), "--version"], limit=limit, log=self.place.logs / f"{self.program}-version"
         )
@@ -167,7 +183,7 @@ class ServerSystem(System[O]):
         host, deadline = self.place.host, time.monotonic() + limit
         host.remove_tree(self.place.data)
         key = hashlib.sha256(json.dumps([self.kind, self.data_key()], sort_keys=True).encode()).hexdigest()[:16]
-        templates = self.place.shared or self.place.data.parent
+        templates = self._templates()
         template = templates / f"empty-{self.kind}-{key}"
         if not template.exists():
             making = templates / f"{template.name}-{secrets.token_hex(4)}"
@@ -185,27 +201,35 @@ class ServerSystem(System[O]):
         self._asked = None
         folder = self._new_folder()
         port = free_port() if self.options.connect == "tcp" else None
-        self._process = self.place.host.start_server(
-            self.command(folder, port),
+        self._said_before = self._log().stat().st_size if self._log().exists() else 0
+        launch = Launch(
+            argv=tuple(self.command(folder, port)),
             log=self.place.logs / self.program,
             marker=self.marker(folder),
+            data=self.place.data,
+            folders=(folder,),
             undo_by=self.undo_by,
             account=self._account(),
         )
+        try:
+            self._running = self.deployment.start(launch, limit)
+        except RunError:
+            self._remove_folder()
+            raise
         where: dict[str, Any] = (
             {"socket": str(self.socket_file(folder))} if port is None else {"host": "127.0.0.1", "port": port}
         )
         self._endpoint = Endpoint(
             backend=self.backend,
             settings={**where, "user": USER, "password": PASSWORD, "database": DATABASE},
-            processes={self.program: self._process.pid},
+            processes={self.program: self._running.pid},
         )
 
     def ready(self, limit: float) -> Endpoint:
         """Ask it until it answers; then see that what the study asks for is what it runs with."""
-        if self._process is None or self._endpoint is None:
+        if self._running is None or self._endpoint is None:
             raise RunError(f"{self.program} was not started")
-        with self._answering(self._process, self._endpoint, limit) as connection:
+        with self._answering(self._running, self._endpoint, limit) as connection:
             asked, effective = self.read_settings(connection)
             self._asked, self._effective = asked, {**effective, "connect": self.options.connect}
             self._before = self.read_counters(connection)
@@ -227,7 +251,7 @@ class ServerSystem(System[O]):
 
     def status(self) -> dict[str, float]:
         """Counters since it was ready, and sizes as they are now."""
-        if self._process is None or self._endpoint is None:
+        if self._running is None or self._endpoint is None:
             return {}
         with sql.connect(self._endpoint, limit=30.0) as connection:
             now, sizes = self.read_counters(connection), self.read_sizes(connection)
@@ -235,37 +259,51 @@ class ServerSystem(System[O]):
 
     def stop(self, limit: float) -> None:
         """Ask it to end cleanly. Raises RunError where it had to be killed, or had ended by itself."""
-        process = self._process
-        if process is None:
+        running = self._running
+        if running is None:
             return
-        early = process.wait(0)
+        early = running.wait(0)
         begun = time.monotonic()
-        status = self._end(process, limit)
+        status = self._end(running, limit)
         if early is not None:
-            raise RunError(f"{self.program} {self._how(process, early, 'had ended by itself')}")
+            raise RunError(f"{self.program} {self._how(running, early, 'had ended by itself')}")
         if status == -signal.SIGKILL and time.monotonic() - begun >= limit:
             raise RunError(f"{self.program} did not end within {limit:g} s and was killed")
         # Told before it could listen to it, it ends by the signal itself; nothing was done to its data then.
         if status != 0 and not (status == -self.farewell and self._asked is None):
-            raise RunError(f"{self.program} {self._how(process, status, 'ended')}")
+            raise RunError(f"{self.program} {self._how(running, status, 'ended')}")
 
-    def _how(self, process: Process, status: int, ended: str, when: str = "") -> str:
+    def _how(self, running: Running, status: int, ended: str, when: str = "") -> str:
         """How it came to its end; who is killed says nothing of it, and the last words are of something else."""
         if status == -signal.SIGKILL:
             return f"was killed by SIGKILL{when}"
         how = f"by {signal.Signals(-status).name}" if status < 0 else f"with status {status}"
-        return f"{ended} {how}{when}: {process.complaint(_LAST_LINES, self.telling)}"
+        return f"{ended} {how}{when}: {running.complaint(_LAST_LINES, self.telling)}"
 
-    def _end(self, process: Process, limit: float) -> int:
-        folder, self._folder = self._folder, None
-        self._process = self._endpoint = None
+    def _end(self, running: Running, limit: float) -> int:
+        self._running = self._endpoint = None
         try:
-            status = self.place.host.end_server(process, limit=limit, farewell=self.farewell)
-            if folder is not None:
-                self.place.host.remove_temporary_folder(folder)
+            return self.deployment.end(running, limit=limit, farewell=self.farewell)
         except UndoError as error:
             raise RunError(f"{self.program}: {error}") from error
-        return status
+        finally:
+            self._remove_folder()
+
+    def _remove_folder(self) -> None:
+        folder, self._folder = self._folder, None
+        if folder is not None:
+            try:
+                self.place.host.remove_temporary_folder(folder)
+            except UndoError as error:
+                raise RunError(f"{self.program}: {error}") from error
+
+    def _log(self) -> Path:
+        return self.place.logs / f"{self.program}.stderr"
+
+    def _templates(self) -> Path:
+        folder = self.place.shared or self.place.data.parent
+        folder.mkdir(parents=True, exist_ok=True)
+        return folder
 
     def _account(self) -> Account | None:
         try:
@@ -290,16 +328,16 @@ class ServerSystem(System[O]):
             accounts.give(folder, account)
         return folder
 
-    def _answering(self, process: Process, endpoint: Endpoint, limit: float) -> sql.Connection:
+    def _answering(self, running: Running, endpoint: Endpoint, limit: float) -> sql.Connection:
         deadline = time.monotonic() + limit
         while True:
             try:
                 return sql.connect(endpoint, limit=max(deadline - time.monotonic(), 0.1))
             except sql.SqlError as error:
                 # Waits for its end and not for time to pass: a server that dies is noticed at once.
-                if (status := process.wait(_LOOK_EVERY_S)) is not None:
-                    self._end(process, 0.0)
-                    how = self._how(process, status, "ended", " as it started")
+                if (status := running.wait(_LOOK_EVERY_S)) is not None:
+                    self._end(running, 0.0)
+                    how = self._how(running, status, "ended", " as it started")
                     raise RunError(f"{self.program} {how}") from error
                 if time.monotonic() > deadline:
                     raise RunError(f"{self.program} did not answer within {limit:g} s: {error}") from error
