@@ -10,7 +10,7 @@ from dyno.model.base import RunError
 from dyno.model.units import format_size
 
 _LOOK_EVERY_S = 0.5
-_OWN_SHARE = 0.02
+_OWN_SHARE = 0.05
 """Of a file system made for the data, what is to stay free: its end is seen before the system meets it."""
 
 

@@ -200,6 +200,12 @@ def _system(base: type[SimulatedSystem], hear: Hear) -> type[SimulatedSystem]:
         def asked(self) -> dict[str, Any]:
             return hear("system.asked") or {}
 
+        def cached(self, cold: bool) -> dict[str, Any]:
+            return hear("system.cached", cold) or {}
+
+        def facts(self) -> dict[str, Any]:
+            return hear("system.facts") or {}
+
         def status(self) -> dict[str, float]:
             return hear("system.status") or {"size_bytes": 1.0}
 

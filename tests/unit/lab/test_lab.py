@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from collections import Counter
 from collections.abc import Callable
@@ -59,8 +60,8 @@ def test_a_run_has_its_steps_in_order_and_their_times(lab: Laboratory) -> None:
     assert record.outcome is Outcome.OK
     assert (record.step, record.cause) == (None, None)
     assert steps(record) == [
-        "prepare", "restore", "start", "ready", "caches", "observe", "drive", "observe", "status", "check", "stop",
-        "check",
+        "host", "prepare", "restore", "start", "ready", "caches", "observe", "drive", "observe", "status", "check",
+        "stop", "check",
     ]  # fmt: skip
     assert all(each.seconds >= 0 for each in record.steps)
     assert record.ended_ns >= record.started_ns + sum(each.seconds for each in record.steps) * 1e9 * 0.99
@@ -82,7 +83,8 @@ def test_the_parts_are_operated_in_the_order_of_a_runs_life(lab: Laboratory) -> 
         "system.snapshot",
     ]  # fmt: skip
     running = [
-        "system.restore", "system.start", "system.ready", "system.data_files", "one.start", "two.start",
+        "system.restore", "system.start", "system.ready", "system.facts", "system.data_files", "system.cached",
+        "one.start", "two.start",
         "workload.drive", "one.stop", "two.stop", "system.status", "system.asked", "system.stop", "system.check",
     ]  # fmt: skip
     ending = ["system.destroy", "system.stop"]
@@ -333,11 +335,22 @@ def test_a_cold_run_whose_data_stayed_in_cache_is_invalid(lab: Laboratory) -> No
     assert record.cause == "caches are not cold: 4096 of 8192 bytes of data are in page cache"
 
 
+@pytest.mark.skipif(os.geteuid() != 0, reason="dropping the caches of the machine needs root")
+def test_the_caches_of_the_machine_are_dropped_between_restoring_and_starting(lab: Laboratory) -> None:
+    heard = {"resident": staticmethod(lambda: 0), "dropped": staticmethod(lambda: lab.calls.append("host.dropped"))}
+    lab.host = type("Cold", (FakeHost,), heard)
+    record = lab.records(tried(caches="cold"))[0]
+    assert steps(record)[:6] == ["host", "prepare", "restore", "caches", "start", "ready"]
+    after = lab.calls[lab.calls.index("system.restore") :]
+    assert after[:3] == ["system.restore", "host.dropped", "system.start"]
+
+
 def test_a_warm_run_drops_nothing(lab: Laboratory, monkeypatch: pytest.MonkeyPatch) -> None:
     def never(*_args: object) -> None:
         raise AssertionError
 
     monkeypatch.setattr(LocalHost, "evict", never)
+    lab.host = type("Warm", (FakeHost,), {"dropped": never})
     record = lab.records(tried(caches="warm"))[0]
     assert record.outcome is Outcome.OK
     assert record.caches["resident_bytes"] == record.caches["data_bytes"] == 8192
@@ -629,7 +642,7 @@ def test_the_commands_of_the_driver_and_its_time_are_kept(lab: Laboratory) -> No
     driving(lab, "raise SystemExit(7)")
     record = lab.records(tried())[0]
     assert record.commands == ((sys.executable, "-c", "raise SystemExit(7)"),)
-    assert record.responses == {"throughput": 7.0}
+    assert record.responses["throughput"] == 7.0
     assert record.driver_s > 0
 
 
