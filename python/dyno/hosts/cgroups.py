@@ -27,7 +27,7 @@ _PERIOD_US = 100_000  # the kernel's own default
 _LEAST_QUOTA_US = 1_000  # the kernel refuses less
 _PAGE = os.sysconf("SC_PAGE_SIZE")
 _NO_LIMIT = 2**62  # version 1 writes "none" as the largest multiple of a page below 2^63
-_CPUS = re.compile(r"(\d+)(?:-(\d+))?")
+_CPUS = re.compile(r"([0-9]+)(?:-([0-9]+))?")
 _NATIVE = "native"
 
 
