@@ -27,7 +27,7 @@ _PERIOD_US = 100_000  # the kernel's own default
 _LEAST_QUOTA_US = 1_000  # the kernel refuses less
 _PAGE = os.sysconf("SC_PAGE_SIZE")
 _NO_LIMIT = 2**62  # version 1 writes "none" as the largest multiple of a page below 2^63
-_CPUS = re.compile(r"(\d+)(?:-(\d+))?")
+_CPUS = re.compile(r"([0-9]+)(?:-([0-9]+))?")
 _NATIVE = "native"
 
 
@@ -196,9 +196,9 @@ def _write(file: Path, value: str) -> None:
 def limits_in_force(group: str) -> dict[str, float]:
     """What the processes of a group of ours are held to; its own limits and those of the groups above it.
 
-    `cpus` and `memory_bytes` are left out where there is no limit; `memory_peak_bytes` is the most that the group has
-    used and `throttled_s` how long it had to wait for CPU time, both since it was made and left out where the kernel
-    does not tell.
+    `cpus` and `memory_bytes` are left out where there is no limit. Since the group was made, and left out where the
+    kernel does not tell: `memory_peak_bytes` is the most that it used, `throttled_s` how long it had to wait for CPU
+    time, `oom_kills` how many of its processes the kernel killed for memory.
     """
     return _in_force({name: (hierarchy, hierarchy.top / group.strip("/")) for name, hierarchy in hierarchies().items()})
 
@@ -241,7 +241,17 @@ def _in_force(groups: dict[str, tuple[Hierarchy, Path]]) -> dict[str, float]:
             peak = _text(group / ("memory.peak" if v2 else "memory.max_usage_in_bytes"))
             if peak:
                 limits["memory_peak_bytes"] = int(peak)
+            if (kills := _oom_kills(group, v2=v2)) is not None:
+                limits["oom_kills"] = kills
     return limits
+
+
+def _oom_kills(group: Path, *, v2: bool) -> int | None:
+    # Version 1 counts those of each group apart.
+    files = [group / "memory.events"] if v2 else group.rglob("memory.oom_control")
+    pairs = [line.split() for file in files for line in _text(file).splitlines()]
+    counts = [int(count) for key, count in pairs if key == "oom_kill"]
+    return sum(counts) if counts else None
 
 
 def _cpus_v1(group: Path) -> float | None:

@@ -198,7 +198,7 @@ class KernelSettings:
     def _change(self, setting: Setting, value: str) -> None:
         # Before the journal has it: what may not be written could not be written back either.
         for path in setting.files():
-            if not os.access(path, os.W_OK):
+            if not os.access(path, os.W_OK, effective_ids=True):
                 why = "needs root" if os.geteuid() != 0 else f"{path} may not be written here"
                 raise RunError(f"cannot set {setting.name} to {value}: {why}")
         if setting not in self._made:

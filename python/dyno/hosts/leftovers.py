@@ -204,6 +204,8 @@ def disable_controllers(folder: str, names: list[str]) -> None:
     for name in names:
         try:
             Path(folder, "cgroup.subtree_control").write_text(f"-{name}")
+        except FileNotFoundError:
+            return  # the machine has started anew, with control groups of another version
         except OSError as error:
             if error.errno == errno.EBUSY:
                 continue  # others came to use what was there, and have no entry for it
