@@ -118,13 +118,12 @@ def mount_command(spec: FileSystem, device: Path, folder: Path) -> list[str]:
 def attest_direct_io(spec: FileSystem, device: Path, image: Path) -> None:
     """Raises RunError where the loop device reads and writes otherwise than asked; writes over its first bytes.
 
-    What the device says of itself is not enough: file systems may take direct I/O and go by the page cache all the same
-    (ext4 that journals its data, btrfs). So something is written, and the image is not to be in the page cache then.
+    What the device says of itself (loop/dio in /sys) is not enough: a file system may take direct I/O and go by the
+    page cache all the same, as tmpfs does, and ext4 that journals its data. So something is written to the device, and
+    nothing of the image is to be in the page cache then.
     """
     try:
-        direct = Path("/sys/block", device.name, "loop/dio").read_text().strip() == "1" and _passes_by_the_cache(
-            device, image
-        )
+        direct = _passes_by_the_cache(device, image)
     except OSError as error:
         raise RunError(f"cannot see whether {device} does direct I/O: {error}") from error
     if direct == spec.direct_io:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import struct
 import subprocess
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -18,7 +20,12 @@ LIMIT_S = 60.0
 MIB = 1024**2
 DISK = Path("/nowhere/sda")
 
-real = pytest.mark.skipif(os.geteuid() != 0, reason="only root mounts")
+real = pytest.mark.skipif(
+    os.geteuid() != 0
+    or not Path("/dev/loop-control").exists()
+    or devices.mount_of(Path(tempfile.gettempdir())).kind == "tmpfs",
+    reason="only root makes file systems, on loop devices, above a disk",
+)
 
 
 def disk(folder: Path, name: str, **values: str) -> Path:
@@ -86,6 +93,32 @@ def test_the_device_is_found_through_bind_mounts_and_overlays(
     assert mount_of(bound).point == str(bound)
     for path in (bound, merged, merged / "file"):
         assert device_of(path) == device_of(made.folder)
+
+
+@real
+def test_a_partition_is_counted_by_itself_and_is_of_the_kind_of_its_disk(workspace: Path, journal: UndoJournal) -> None:
+    first, sectors = 2048, 32 * MIB // 512
+    entry = struct.pack("<B3sB3sII", 0, bytes(3), 0x83, bytes(3), first, sectors)
+    table = bytes(446) + entry + bytes(48) + b"\x55\xaa"  # a master boot record with one partition
+    image, place = workspace / "image", workspace / "place"
+    image.write_bytes(table + bytes(48 * MIB - len(table)))
+    place.mkdir()
+    journal.will(Change("loop", {"file": str(image)}))
+    losetup = ["losetup", "--find", "--show", "--partscan", image]  # with its end the partitions go too
+    disk_of_it = Path(subprocess.run(losetup, capture_output=True, text=True, check=True).stdout.strip())
+    subprocess.run(["partx", "--add", disk_of_it], check=False)  # a kernel without this kind of table is told of it
+    partition = Path(f"{disk_of_it}p1")
+    subprocess.run(["mkfs.ext4", "-q", partition], check=True)
+    journal.will(Change("mount", {"target": str(place)}))
+    subprocess.run(["mount", partition, place], check=True)
+    device = device_of(place)
+    assert (device.name, device.kind, device.below) == (partition.name, "loop", device_of(workspace))
+    before = device.counters()
+    (place / "file").write_bytes(b"x" * MIB)
+    subprocess.run(["sync", "--file-system", place], check=True)
+    done = device.counters() - before
+    assert MIB <= done.written_bytes < 2 * MIB
+    assert done.flushes is None, "the kernel counts those of whole disks"
 
 
 @real

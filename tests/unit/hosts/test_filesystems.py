@@ -11,6 +11,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -27,7 +28,12 @@ MIB = 1024**2
 SMALL = {"ext4": "64 MiB", "xfs": "300 MiB", "btrfs": "128 MiB"}
 Make = Callable[..., Mounted]
 
-real = pytest.mark.skipif(os.geteuid() != 0, reason="only root makes file systems")
+real = pytest.mark.skipif(
+    os.geteuid() != 0
+    or not Path("/dev/loop-control").exists()
+    or devices.mount_of(Path(tempfile.gettempdir())).kind == "tmpfs",
+    reason="only root makes file systems, on loop devices, above a disk",
+)
 
 
 def spec_of(**keys: object) -> FileSystem:
