@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dyno.hosts import files, pagecache, tools, undo
+from dyno.hosts.leftovers import CGROUPS
 from dyno.hosts.local import core_binary
 from dyno.model.base import UserError
 from dyno.model.units import format_size
@@ -46,11 +47,18 @@ def examine(folder: Path) -> list[Check]:
             ("pressure (PSI)", _pressure),
             ("quiet machine", _load),
             ("root", _root),
+            ("CPU and memory limits", _cgroups),
+            ("loop devices", _loops),
+            ("xfs", _program("mkfs.xfs", "for `host.file_system` of kind xfs: install Debian's xfsprogs")),
+            ("btrfs", _program("mkfs.btrfs", "for `host.file_system` of kind btrfs: install Debian's btrfs-progs")),
+            ("Docker", _engine("dockerd", "docker.io")),
+            ("Podman", _engine("podman", "podman")),
+            ("perf", _program("perf", "to count what CPUs do and to find hot spots: install Debian's linux-perf")),
             ("hardware counters", _counters),
             ("instruction counts", _valgrind),
             ("MariaDB", _program("mariadbd", "install Debian's mariadb-server")),
             ("PostgreSQL", _program("postgres", "install Debian's postgresql")),
-            ("sysbench", _program("sysbench", "install Debian's sysbench")),
+            ("sysbench", _program("sysbench", "for workloads of kind sysbench: install Debian's sysbench")),
             ("Go", _program("go", "install Debian's golang-go; `dyno get` builds tools with it")),
             ("go-ycsb", _go_ycsb),
             ("YCSB", _ycsb),
@@ -145,8 +153,36 @@ def _load(name: str, _folder: Path) -> Check:
 def _root(name: str, _folder: Path) -> Check:
     holds = os.geteuid() == 0
     return Check(
-        name, holds, "yes" if holds else "no", remedy="not needed for embedded systems; run as root for kernel settings"
+        name,
+        holds,
+        "yes" if holds else "no",
+        remedy="not needed for embedded systems; run as root for kernel settings, limits of CPU and memory, "
+        "file systems for the data and containers",
     )
+
+
+def _cgroups(name: str, _folder: Path) -> Check:
+    wanted = ("cpu", "cpuset", "memory")
+    remedy = "for `host.machine` and `host.pin`: a kernel with these controllers, mounted below /sys/fs/cgroup"
+    try:
+        second = (CGROUPS / "cgroup.controllers").read_text().split()
+    except FileNotFoundError:
+        second = []
+    # The first version, or both: a controller that has a hierarchy of its own is not among those of the second.
+    versions = {each: 2 if each in second else 1 for each in wanted if each in second or (CGROUPS / each).is_dir()}
+    missing = [each for each in wanted if each not in versions]
+    if missing:
+        return Check(name, False, f"no control groups of {', '.join(missing)}", remedy=remedy)
+    told = " and ".join(str(version) for version in sorted(set(versions.values())))
+    return Check(name, True, f"control groups of {', '.join(wanted)}, version {told}")
+
+
+def _loops(name: str, _folder: Path) -> Check:
+    remedy = "for `host.file_system`: load the kernel's module loop, and install Debian's mount"
+    if not Path("/dev/loop-control").exists():
+        return Check(name, False, "/dev/loop-control is missing", remedy=remedy)
+    found = _found("losetup")
+    return Check(name, found is not None, found or "losetup is not installed", remedy=remedy)
 
 
 def _counters(name: str, _folder: Path) -> Check:
@@ -165,14 +201,31 @@ def _valgrind(name: str, _folder: Path) -> Check:
     return Check(name, found is not None, found or "valgrind is not installed", remedy="install Debian's valgrind")
 
 
+def _found(program: str) -> str | None:
+    """Servers are not on every user's PATH."""
+    path = os.pathsep.join([os.environ.get("PATH", ""), "/usr/sbin", "/sbin", "/usr/local/sbin", "/usr/local/go/bin"])
+    return shutil.which(program, path=path)
+
+
 def _program(program: str, remedy: str) -> Callable[[str, Path], Check]:
-    """Servers are not on every user's PATH, and Debian keeps each PostgreSQL in a folder of its own."""
-    path = os.pathsep.join([os.environ.get("PATH", ""), "/usr/sbin", "/usr/local/sbin", "/usr/local/go/bin"])
+    """Debian keeps each PostgreSQL in a folder of its own."""
 
     def look(name: str, _folder: Path) -> Check:
         debian = sorted(Path("/usr/lib/postgresql").glob(f"*/bin/{program}"))
-        found = str(debian[-1]) if debian else shutil.which(program, path=path)
+        found = str(debian[-1]) if debian else _found(program)
         return Check(name, found is not None, found or f"{program} is not installed", remedy=remedy)
+
+    return look
+
+
+def _engine(program: str, package: str) -> Callable[[str, Path], Check]:
+    """No engine has to run: a study starts its own. Nor is a client enough."""
+
+    def look(name: str, _folder: Path) -> Check:
+        remedy = f"for `deployment: container-layered` and `container-volume`: install Debian's {package} and runc"
+        missing = [each for each in (program, "runc") if _found(each) is None]
+        found = f"{' and '.join(missing)} not installed" if missing else f"{_found(program)}, {_found('runc')}"
+        return Check(name, not missing, found, remedy=remedy)
 
     return look
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import mmap
 import os
 import re
 import shutil
@@ -9,12 +10,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from dyno.hosts import pagecache
 from dyno.hosts.devices import Mount, mount_of
 from dyno.model.base import RunError, Scalar
 from dyno.model.study import FileSystem
 from dyno.model.units import format_size
 
 _MIB = 1024**2
+_PROBE = 64 * 1024
 
 
 @dataclass(frozen=True)
@@ -113,22 +116,38 @@ def mount_command(spec: FileSystem, device: Path, folder: Path) -> list[str]:
 
 
 def attest_direct_io(spec: FileSystem, device: Path, image: Path) -> None:
-    """Raises RunError where the loop device reads and writes otherwise than asked."""
+    """Raises RunError where the loop device reads and writes otherwise than asked; writes over its first bytes.
+
+    What the device says of itself (loop/dio in /sys) is not enough: a file system may take direct I/O and go by the
+    page cache all the same, as tmpfs does, and ext4 that journals its data. So something is written to the device, and
+    nothing of the image is to be in the page cache then.
+    """
     try:
-        direct = Path("/sys/block", device.name, "loop/dio").read_text().strip() == "1"
+        direct = _passes_by_the_cache(device, image)
     except OSError as error:
-        raise RunError(f"cannot see whether {device} does direct I/O: {error.strerror}") from error
+        raise RunError(f"cannot see whether {device} does direct I/O: {error}") from error
     if direct == spec.direct_io:
         return
     below = mount_of(image)
     if spec.direct_io:
         raise RunError(
-            f"{device} does no direct I/O: the file system below it ({below.kind} of {below.point}) does not offer it, "
-            "or only in larger blocks; choose another folder, or set host.file_system.direct_io to false"
+            f"{device} does no direct I/O: the file system below it ({below.kind} of {below.point}) does not offer it; "
+            "choose another folder, or set host.file_system.direct_io to false"
         )
     raise RunError(
         f"{device} does direct I/O on {below.kind} of {below.point}, and host.file_system.direct_io is false"
     )
+
+
+def _passes_by_the_cache(device: Path, image: Path) -> bool:
+    pagecache.evict(image)
+    handle = os.open(device, os.O_WRONLY | os.O_DIRECT | os.O_CLOEXEC)
+    try:
+        with mmap.mmap(-1, _PROBE) as aligned:
+            os.write(handle, aligned)
+    finally:
+        os.close(handle)
+    return pagecache.resident_bytes(image) == 0
 
 
 def attest_mount(spec: FileSystem, device: Path, folder: Path) -> Mount:

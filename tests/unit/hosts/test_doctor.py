@@ -1,0 +1,93 @@
+"""What `dyno doctor` says of containers, file systems and limits: what is there, what it is for, and how to get it."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from dyno.hosts import doctor
+
+
+@pytest.fixture
+def checks(tmp_path: Path) -> dict[str, doctor.Check]:
+    return {check.name: check for check in doctor.examine(tmp_path)}
+
+
+def program(folder: Path, name: str) -> None:
+    folder.mkdir(exist_ok=True)
+    (folder / name).write_text("#!/bin/sh\n")
+    (folder / name).chmod(0o755)
+
+
+@pytest.mark.parametrize("name", ["Docker", "Podman", "xfs", "btrfs", "loop devices", "CPU and memory limits", "perf"])
+def test_what_make_servers_and_the_kernel_bring_is_found(name: str, checks: dict[str, doctor.Check]) -> None:
+    check = checks[name]
+    if name == "perf" and not check.holds:
+        pytest.skip("perf belongs to a kernel; the tests do not install it")
+    assert check.holds, f"{check.found}; {check.remedy}"
+    assert not check.needed, "it opens a possibility"
+
+
+@pytest.mark.parametrize(
+    ("name", "found", "remedy"),
+    [
+        ("Docker", "dockerd and runc not installed", "install Debian's docker.io"),
+        ("Podman", "podman and runc not installed", "install Debian's podman"),
+        ("xfs", "mkfs.xfs is not installed", "`host.file_system` of kind xfs: install Debian's xfsprogs"),
+        ("btrfs", "mkfs.btrfs is not installed", "`host.file_system` of kind btrfs: install Debian's btrfs-progs"),
+        ("perf", "perf is not installed", "install Debian's linux-perf"),
+        ("sysbench", "sysbench is not installed", "install Debian's sysbench"),
+    ],
+)
+def test_what_is_missing_is_named_with_what_it_is_for_and_how_to_get_it(
+    name: str, found: str, remedy: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("shutil.which", lambda *_args, **_keys: None)
+    check = next(check for check in doctor.examine(tmp_path) if check.name == name)
+    assert (check.holds, check.found) == (False, found)
+    assert remedy in check.remedy
+
+
+def test_a_client_without_an_engine_is_not_docker(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    program(tmp_path / "bin", "docker")
+    program(tmp_path / "bin", "runc")
+    monkeypatch.setattr(
+        doctor, "_found", lambda name: str(tmp_path / "bin" / name) * (tmp_path / "bin" / name).exists() or None
+    )
+    check = doctor._engine("dockerd", "docker.io")("Docker", tmp_path)
+    assert (check.holds, check.found) == (False, "dockerd not installed")
+    program(tmp_path / "bin", "dockerd")
+    assert doctor._engine("dockerd", "docker.io")("Docker", tmp_path).holds
+
+
+@pytest.mark.parametrize(
+    ("files", "found"),
+    [
+        ({"cgroup.controllers": "cpuset cpu io memory pids"}, "control groups of cpu, cpuset, memory, version 2"),
+        ({"cpu/x": "", "cpuset/x": "", "memory/x": ""}, "control groups of cpu, cpuset, memory, version 1"),
+        ({"cgroup.controllers": "memory", "cpu/x": "", "cpuset/x": ""}, "version 1 and 2"),
+        ({"cgroup.controllers": "cpu io", "memory/x": ""}, "no control groups of cpuset"),
+        ({}, "no control groups of cpu, cpuset, memory"),
+    ],
+)
+def test_controllers_are_found_in_either_version(
+    files: dict[str, str], found: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for path, text in files.items():
+        (tmp_path / path).parent.mkdir(exist_ok=True)
+        (tmp_path / path).write_text(text)
+    monkeypatch.setattr(doctor, "CGROUPS", tmp_path)
+    check = doctor._cgroups("limits", tmp_path)
+    assert found in check.found
+    assert check.holds == ("no control" not in found)
+    assert check.holds or "`host.machine`" in check.remedy
+
+
+def test_without_root_the_doctor_says_what_takes_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    check = doctor._root("root", tmp_path)
+    assert (check.holds, check.found) == (False, "no")
+    for word in ("kernel settings", "limits", "file systems", "containers"):
+        assert word in check.remedy
