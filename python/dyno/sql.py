@@ -93,6 +93,8 @@ def _mysql(settings: dict[str, Any], limit: float) -> Connection:
             charset="utf8mb4",
             defer_connect=True,
         )
+        # PyMySQL would know it of a socket of its own: what is sent there nobody else reads, a password included.
+        opened._secure = "socket" in settings  # type: ignore[attr-defined]
         opened.connect(socket)
     except (pymysql.MySQLError, OSError) as error:
         socket.close()

@@ -22,8 +22,16 @@ from tests.contract.test_systems import LEAST, ROOMS, options_of
 
 SERVERS = sorted(name for name, kind in ROOMS.systems.items() if issubclass(kind, ServerSystem))
 # Of each: a setting that it rounds, one that it does not know, and one that it cannot start with.
-ROUNDED = {"mariadb": {"max_connections": 3}, "postgresql": {"work_mem": "65kB", "shared_buffers": "33001kB"}}
-FATAL = {"mariadb": {"innodb_page_size": "5k"}, "postgresql": {"max_connections": "many"}}
+ROUNDED = {
+    "mariadb": {"max_connections": 3},
+    "mysql": {"innodb_buffer_pool_size": "3M"},
+    "postgresql": {"work_mem": "65kB", "shared_buffers": "33001kB"},
+}
+FATAL = {
+    "mariadb": {"innodb_page_size": "5k"},
+    "mysql": {"innodb_page_size": "5k"},
+    "postgresql": {"max_connections": "many"},
+}
 
 
 def make(name: str, place: Place, **options: Any) -> ServerSystem[Any]:
@@ -134,7 +142,7 @@ def test_a_server_that_does_not_end_in_time_is_killed_and_the_run_fails(server: 
 
 
 def test_its_counters_are_of_the_run_alone(server: ServerSystem[Any]) -> None:
-    counter = {"mariadb": "questions", "postgresql": "wal.wal_records"}[server.kind]
+    counter = {"mariadb": "questions", "mysql": "questions", "postgresql": "wal.wal_records"}[server.kind]
     server.start(1, LIMIT_S)
     with sql.connect(server.ready(LIMIT_S), limit=LIMIT_S) as connection:
         connection.rows("CREATE TABLE t (k INTEGER PRIMARY KEY)")

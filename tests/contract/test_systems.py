@@ -35,6 +35,7 @@ SMALL: dict[str, dict[str, Any]] = {
 # Of servers, what makes copies of their data small and quick; each is tried in one way of reaching it here.
 LEAST: dict[str, dict[str, Any]] = {
     "mariadb": {"innodb_log_file_size": "8M", "innodb_flush_method": "O_DIRECT", "innodb_doublewrite": False},
+    "mysql": {"innodb_redo_log_capacity": "8M", "log_bin": False, "performance_schema": False, "sql_mode": "ANSI"},
     "postgresql": {"connect": "tcp", "shared_buffers": "32MB", "wal_buffers": "1MB", "data_checksums": True},
 }
 # Besides the defaults of each kind.

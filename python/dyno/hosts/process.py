@@ -8,6 +8,7 @@ import re
 import select
 import signal
 import subprocess
+import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -155,3 +156,22 @@ class Process:
             os.close(self._pidfd)
             self._pidfd = -1
         return status
+
+
+class Family:
+    """The children of a process, to see them gone after it was killed: they notice its end a moment later."""
+
+    def __init__(self, pid: int) -> None:
+        self._handles = []
+        with contextlib.suppress(OSError):
+            for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split():
+                with contextlib.suppress(ProcessLookupError):
+                    self._handles.append(os.pidfd_open(int(child)))
+
+    def gone_within(self, limit: float) -> bool:
+        """Whether all of them end within `limit` seconds; asked once."""
+        deadline = time.monotonic() + limit
+        gone = [select.select([handle], [], [], max(deadline - time.monotonic(), 0))[0] for handle in self._handles]
+        for handle in self._handles:
+            os.close(handle)
+        return all(gone)

@@ -108,7 +108,7 @@ class System(ABC, Generic[O]):
 
     @abstractmethod
     def start(self, run: int, limit: float) -> None:
-        """Start it on the data that are there. `run` is the run's place in the order of execution."""
+        """Start it on the data that are there. `run` is its place in the order of execution, 0 where it is loaded."""
 
     @abstractmethod
     def ready(self, limit: float) -> Endpoint:

@@ -12,7 +12,7 @@ from pydantic import Field
 
 from dyno import sql
 from dyno.deployments.base import Recipe
-from dyno.model.base import RunError, Scalar
+from dyno.model.base import InvalidRun, RunError, Scalar
 from dyno.systems.base import files_below
 from dyno.systems.server import (
     DATABASE,
@@ -47,14 +47,23 @@ _LEAVES_DATA_ALONE = frozenset({
 
 _TELLING = (
     "server_version", "autovacuum", "block_size", "checkpoint_timeout", "data_checksums",
-    "default_transaction_isolation", "fsync", "full_page_writes", "max_connections", "max_wal_size", "shared_buffers",
-    "synchronous_commit", "wal_level", "wal_sync_method",
+    "default_transaction_isolation", "effective_io_concurrency", "fsync", "full_page_writes", "io_method", "jit",
+    "max_connections", "max_wal_size", "shared_buffers", "synchronous_commit", "wal_level", "wal_sync_method",
 )  # fmt: skip
 
 _OF_DATABASE = (
     "xact_commit", "xact_rollback", "blks_read", "blks_hit", "tup_returned", "tup_fetched", "tup_inserted",
     "tup_updated", "tup_deleted", "conflicts", "temp_files", "temp_bytes", "deadlocks", "sessions",
 )  # fmt: skip
+
+_LOOKING = "looking"
+"""The schema of what shows the server's buffers."""
+
+_FIRST_OWN_OID = 16384  # FirstNormalObjectId: what is below came with the cluster
+
+_OPENING_TAKES_PAGES = 4
+"""Pages of a table or index that may be in the shared buffers after a cold start: planning reads the head of an index;
+its rows are not looked at before they are asked for."""
 
 _DEFAULT_MAX_CONNECTIONS, _DEFAULT_RESERVED = 100, 3
 
@@ -143,18 +152,38 @@ class PostgresqlSystem(ServerSystem[PostgresqlOptions]):
         host.run(words, limit=limit, log=self.place.logs / "initdb", account=account)
         rules = [f"local all {USER} scram-sha-256", f"host all {USER} 127.0.0.1/32 scram-sha-256"]
         (folder / "pg_hba.conf").write_text("".join(f"{rule}\n" for rule in rules))
-        # In single-user mode no superuser ever listens. It ends well whatever it was told, so its words are looked at.
-        log = self.place.logs / "postgres-single"
-        host.run(
-            [str(programs["postgres"]), "--single", "-D", str(folder), "postgres"],
-            limit=limit,
-            log=log,
-            account=account,
-            told=[
+        self._tell(
+            folder,
+            "postgres",
+            limit,
+            [
                 f"CREATE USER {USER} PASSWORD '{PASSWORD}'",
                 f"GRANT pg_monitor TO {USER}",
                 f"CREATE DATABASE {DATABASE} OWNER {USER}",
             ],
+        )
+        # Beside what workloads keep there; pg_monitor may use it.
+        self._tell(
+            folder,
+            DATABASE,
+            limit,
+            [
+                f"CREATE SCHEMA {_LOOKING}",
+                f"GRANT USAGE ON SCHEMA {_LOOKING} TO {USER}",
+                "DO $$ BEGIN IF EXISTS (SELECT FROM pg_available_extensions WHERE name = 'pg_buffercache') "
+                f"THEN CREATE EXTENSION pg_buffercache SCHEMA {_LOOKING}; END IF; END $$",
+            ],
+        )
+
+    def _tell(self, folder: Path, database: str, limit: float, statements: list[str]) -> None:
+        """In single-user mode no superuser ever listens. It ends well whatever it was told, so its words are read."""
+        log = self.place.logs / f"postgres-single-{database}"
+        self.place.host.run(
+            [*self.words("postgres"), "--single", "-D", str(folder), database],
+            limit=limit,
+            log=log,
+            account=self._account(),
+            told=statements,
         )
         said = log.with_name(f"{log.name}.stderr").read_text(errors="replace")
         if wrong := re.search(r"(?:ERROR|FATAL|PANIC):.*", said):
@@ -187,6 +216,36 @@ class PostgresqlSystem(ServerSystem[PostgresqlOptions]):
             if name in known:
                 asked[name], effective[name] = canonical(wish, *known[name])
         return asked, effective
+
+    def facts(self) -> dict[str, Scalar]:
+        """By what it reads and writes, where the server has a setting for it, as PostgreSQL 18 does."""
+        return {"io_engine": str(self.settings().get("io_method", "not told"))}
+
+    def read_cached(self, connection: sql.Connection, cold: bool) -> dict[str, Any]:
+        """Its shared buffers, page by page, where it has the extension that shows them."""
+        if not connection.rows("SELECT FROM pg_extension WHERE extname = 'pg_buffercache'"):
+            return {}
+        (row,) = connection.rows(
+            "SELECT count(b.relfilenode), count(*) FILTER (WHERE b.isdirty), count(c.oid), "
+            "count(c.oid) FILTER (WHERE b.isdirty), current_setting('block_size')::int, "
+            f"(SELECT count(*) FROM pg_class WHERE oid >= {_FIRST_OWN_OID} AND relkind IN ('r', 'i', 'm', 't')) "
+            f"FROM {_LOOKING}.pg_buffercache b LEFT JOIN pg_class c ON c.oid >= {_FIRST_OWN_OID} "
+            "AND b.relfilenode = pg_relation_filenode(c.oid) AND b.reldatabase = "
+            "(SELECT oid FROM pg_database WHERE datname = current_database())"
+        )
+        used, dirty, pages, dirty_pages, size, relations = map(int, row)
+        if cold and pages > _OPENING_TAKES_PAGES * relations:
+            raise InvalidRun(
+                f"caches are not cold: {pages} pages of the workload's {relations} tables and indexes are in the "
+                f"shared buffers, and opening takes {_OPENING_TAKES_PAGES} of each at most"
+            )
+        return {
+            "pool_bytes": used * size,
+            "pool_dirty_bytes": dirty * size,
+            "tables": relations,
+            "tables_bytes": pages * size,
+            "tables_dirty_bytes": dirty_pages * size,
+        }
 
     def read_counters(self, connection: sql.Connection) -> Counters:
         """Of the database, the background writer and the log."""

@@ -16,6 +16,7 @@ import tempfile
 import time
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, Self, TypeVar
 
@@ -26,12 +27,14 @@ from dyno.deployments.base import Launch, Running
 from dyno.hosts import accounts
 from dyno.hosts.accounts import Account
 from dyno.hosts.leftovers import UndoError
+from dyno.hosts.process import Family
 from dyno.model.base import Frozen, InvalidRun, RunError, Scalar
 from dyno.model.endpoint import Endpoint
 from dyno.systems.base import System, files_below
 
 USER = PASSWORD = DATABASE = "dyno"
-"""The account that workloads come as, with rights on its own database alone, and from this machine alone."""
+"""The account that workloads come as, from this machine alone. It has rights on its own database, and may look at what
+the server says of itself."""
 
 _LONGEST_SOCKET_PATH = 107  # sun_path of unix(7) has 108 bytes, and ends in a zero
 _SETTING = re.compile(r"[a-z][a-z0-9_]*(\.[a-z][a-z0-9_]*)?")
@@ -59,6 +62,13 @@ class ServerOptions(Frozen):
     connect: Annotated[
         Literal["socket", "tcp"], Field(description="how clients reach it: a socket file, or TCP on 127.0.0.1")
     ] = "socket"
+    stop: Annotated[
+        Literal["clean", "kill"],
+        Field(
+            description="how it ends: asked to, or killed after the run and started again, which has to succeed; what "
+            "is checked of the data is then checked on what it recovered"
+        ),
+    ] = "clean"
 
     @property
     def settings(self) -> dict[str, Scalar]:
@@ -98,6 +108,11 @@ class ServerSystem(System[O]):
     _effective: Mapping[str, Any] = {}
     _before: Counters = {}
     _said_before: int = 0
+    _launch: Launch | None = None
+    _limits: tuple[float, float] = (60.0, 60.0)  # of its start and of its readiness, in seconds
+
+    loading = False
+    """Whether it was started to be loaded: `stop` then leaves nothing to be tidied up later."""
 
     @classmethod
     def reached_by(cls, options: O) -> str | None:
@@ -109,6 +124,14 @@ class ServerSystem(System[O]):
     @abstractmethod
     def programs(self) -> dict[str, Path]:
         """The programs that it needs. Raises RunError where one is missing, naming the package to install."""
+
+    def words(self, program: str) -> list[str]:
+        """What starts one of them, without arguments."""
+        return [str(self.programs()[program])]
+
+    def own_endpoint(self, folder: Path, endpoint: Endpoint) -> Endpoint:
+        """Where dyno itself asks it when it comes up; `folder` has its socket."""
+        return endpoint
 
     @abstractmethod
     def make_empty(self, folder: Path, limit: float) -> None:
@@ -129,6 +152,10 @@ class ServerSystem(System[O]):
     @abstractmethod
     def read_settings(self, connection: sql.Connection) -> tuple[dict[str, Any], dict[str, Any]]:
         """What was asked for, in the server's own terms, and what is effective: that, and what matters besides."""
+
+    def read_cached(self, connection: sql.Connection, cold: bool) -> dict[str, Any]:
+        """See `cached`."""
+        return {}
 
     @abstractmethod
     def read_counters(self, connection: sql.Connection) -> Counters:
@@ -161,7 +188,7 @@ class ServerSystem(System[O]):
 
     def provision(self, limit: float) -> dict[str, str]:
         """Find the programs, the account to run them as, and whether it can reach the data."""
-        programs = self.programs()
+        self.programs()
         account = self._account()
         if account is not None:
             for own in dict.fromkeys((self.place.data.parent, self._templates())):
@@ -173,7 +200,7 @@ class ServerSystem(System[O]):
                         f"data are to be: `chmod a+x {barrier}`, or choose another place with --work"
                     )
         said = self.place.host.run(
-            [str(programs[self.program]), "--version"], limit=limit, log=self.place.logs / f"{self.program}-version"
+            [*self.words(self.program), "--version"], limit=limit, log=self.place.logs / f"{self.program}-version"
         )
         found = re.search(r"\d+\.\d+(\.\d+)*(-[A-Za-z]+)?", said)
         return {self.kind: found[0] if found else said.strip()}
@@ -199,10 +226,10 @@ class ServerSystem(System[O]):
         if not self.place.data.is_dir():
             raise RunError("there are no data to start on")
         self._asked = None
+        self.loading = run == 0
         folder = self._new_folder()
         port = free_port() if self.options.connect == "tcp" else None
-        self._said_before = self._log().stat().st_size if self._log().exists() else 0
-        launch = Launch(
+        self._launch = Launch(
             argv=tuple(self.command(folder, port)),
             log=self.place.logs / self.program,
             marker=self.marker(folder),
@@ -211,24 +238,32 @@ class ServerSystem(System[O]):
             undo_by=self.undo_by,
             account=self._account(),
         )
-        try:
-            self._running = self.deployment.start(launch, limit)
-        except RunError:
-            self._remove_folder()
-            raise
+        self._limits = limit, self._limits[1]
+        running = self._start(limit)
         where: dict[str, Any] = (
             {"socket": str(self.socket_file(folder))} if port is None else {"host": "127.0.0.1", "port": port}
         )
         self._endpoint = Endpoint(
             backend=self.backend,
             settings={**where, "user": USER, "password": PASSWORD, "database": DATABASE},
-            processes={self.program: self._running.pid},
+            processes={self.program: running.pid},
         )
+
+    def _start(self, limit: float) -> Running:
+        assert self._launch is not None
+        self._said_before = self._log().stat().st_size if self._log().exists() else 0
+        try:
+            self._running = self.deployment.start(self._launch, limit)
+        except RunError:
+            self._remove_folder()
+            raise
+        return self._running
 
     def ready(self, limit: float) -> Endpoint:
         """Ask it until it answers; then see that what the study asks for is what it runs with."""
         if self._running is None or self._endpoint is None:
             raise RunError(f"{self.program} was not started")
+        self._limits = self._limits[0], limit
         with self._answering(self._running, self._endpoint, limit) as connection:
             asked, effective = self.read_settings(connection)
             self._asked, self._effective = asked, {**effective, "connect": self.options.connect}
@@ -249,13 +284,42 @@ class ServerSystem(System[O]):
         """What the server said when it was ready."""
         return dict(self._effective)
 
+    def cached(self, cold: bool) -> dict[str, Any]:
+        """As the server itself says."""
+        if self._endpoint is None:
+            return {}
+        with sql.connect(self._endpoint, limit=self._limits[1]) as connection:
+            return self.read_cached(connection, cold)
+
     def status(self) -> dict[str, float]:
-        """Counters since it was ready, and sizes as they are now."""
+        """Counters since it was ready, and sizes as they are now; where it is to be killed, what coming back took."""
         if self._running is None or self._endpoint is None:
             return {}
         with sql.connect(self._endpoint, limit=30.0) as connection:
             now, sizes = self.read_counters(connection), self.read_sizes(connection)
-        return {**{name: value - self._before.get(name, 0.0) for name, value in now.items()}, **sizes}
+        figures = {**{name: value - self._before.get(name, 0.0) for name, value in now.items()}, **sizes}
+        if self.options.stop == "kill":
+            figures["recovery_s"] = self._recover(self._running, self._endpoint)
+        return figures
+
+    def _recover(self, running: Running, endpoint: Endpoint) -> float:
+        """Kill it and start it again on what is left, where it was; seconds from the start to an answer."""
+        started, ready = self._limits
+        family = Family(running.pid)
+        try:
+            status = self.deployment.end(running, limit=started, farewell=signal.SIGKILL)
+        except UndoError as error:
+            raise RunError(f"{self.program}: {error}") from error
+        self._running = None
+        if status != -signal.SIGKILL:
+            raise RunError(f"{self.program} {self._how(running, status, 'had ended by itself')}")
+        if not family.gone_within(started):
+            raise RunError(f"{self.program} was killed, and what it had started did not end within {started:g} s")
+        begun = time.monotonic()
+        again = self._start(started)
+        self._endpoint = replace(endpoint, processes={self.program: again.pid})
+        with self._answering(again, self._endpoint, ready):
+            return time.monotonic() - begun
 
     def stop(self, limit: float) -> None:
         """Ask it to end cleanly. Raises RunError where it had to be killed, or had ended by itself."""
@@ -330,9 +394,10 @@ class ServerSystem(System[O]):
 
     def _answering(self, running: Running, endpoint: Endpoint, limit: float) -> sql.Connection:
         deadline = time.monotonic() + limit
+        asked = endpoint if self._folder is None else self.own_endpoint(self._folder, endpoint)
         while True:
             try:
-                return sql.connect(endpoint, limit=max(deadline - time.monotonic(), 0.1))
+                return sql.connect(asked, limit=max(deadline - time.monotonic(), 0.1))
             except sql.SqlError as error:
                 # Waits for its end and not for time to pass: a server that dies is noticed at once.
                 if (status := running.wait(_LOOK_EVERY_S)) is not None:
