@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
+from dyno.deployments.base import Deployment
 from dyno.model import responses
 from dyno.model.base import UserError
 from dyno.model.pairs import pairs
@@ -18,11 +19,12 @@ from dyno.workloads.base import Workload
 
 @dataclass(frozen=True)
 class Rooms:
-    """Every system, workload and observer there is, built in or from another package."""
+    """Every system, workload, observer and deployment there is, built in or from another package."""
 
     systems: dict[str, type[System[Any]]]
     workloads: dict[str, type[Workload[Any]]]
     observers: dict[str, type[Observer[Any]]]
+    deployments: dict[str, type[Deployment]] = field(default_factory=dict)
 
     @classmethod
     def open(cls) -> Rooms:
@@ -32,6 +34,7 @@ class Rooms:
             systems=find("dyno.systems", System),  # type: ignore[type-abstract]
             workloads=find("dyno.workloads", Workload),  # type: ignore[type-abstract]
             observers=find("dyno.observers", Observer),  # type: ignore[type-abstract]
+            deployments=find("dyno.deployments", Deployment),  # type: ignore[type-abstract]
         )
 
     def refuse_mismatches(self, study: Study) -> None:
@@ -109,6 +112,7 @@ class Rooms:
             systems={name: kind.Options for name, kind in self.systems.items()},
             workloads={name: kind.Options for name, kind in self.workloads.items()},
             observers={name: kind.Options for name, kind in self.observers.items()},
+            deployments=tuple(self.deployments),
             spoken={kind.backend: name for name, kind in self.systems.items() if kind.backend not in self.systems},
             mismatches=self.mismatches,
         )
