@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, Field, model_validator
 
 from dyno.model.base import Frozen, Scalar, level_name
+from dyno.model.forms import CpuList, Governor, KernelSetting, KernelValue, MkfsWords, MountOptions
 from dyno.model.published import Published
 from dyno.model.targets import Target
 from dyno.model.units import PositiveDuration, Share, Size
@@ -77,8 +78,8 @@ class FileSystem(Frozen):
 
     kind: Annotated[Literal["ext4", "xfs", "btrfs"], Field(description="which file system")] = "ext4"
     size: Annotated[Size, Field(gt=0, description="of each")]
-    mkfs: Annotated[tuple[str, ...], Field(description="further options of mkfs, word by word")] = ()
-    mount: Annotated[tuple[str, ...], Field(description="mount options")] = ("noatime",)
+    mkfs: Annotated[MkfsWords, Field(description="further options of mkfs, word by word")] = ()
+    mount: Annotated[MountOptions, Field(description="mount options")] = ("noatime",)
     direct_io: Annotated[
         bool, Field(description="past the page cache of the file system below, which would keep the data twice")
     ] = True
@@ -87,16 +88,20 @@ class FileSystem(Frozen):
 class Pin(Frozen):
     """CPUs by their numbers, such as `0` or `0-1,3`."""
 
-    system: Annotated[str | None, Field(description="the only CPUs of the system's processes")] = None
-    driver: Annotated[str | None, Field(description="the only CPUs of the driver's processes")] = None
+    system: Annotated[
+        CpuList | None, Field(description="the only CPUs of the system's processes, such as `0` or `0-1,3`")
+    ] = None
+    driver: Annotated[CpuList | None, Field(description="the only CPUs of the driver's processes")] = None
 
 
 class Kernel(Frozen):
     """States of the machine that are set for a run and put back; those left out stay as they are."""
 
-    governor: Annotated[str | None, Field(description="of CPU frequency, such as performance")] = None
+    governor: Annotated[Governor | None, Field(description="of CPU frequency, such as performance")] = None
     turbo: Annotated[bool | None, Field(description="whether the CPUs may exceed their nominal frequency")] = None
-    transparent_hugepages: Literal["always", "madvise", "never"] | None = None
+    transparent_hugepages: Annotated[
+        Literal["always", "madvise", "never"] | None, Field(description="which memory may come in large pages")
+    ] = None
     aslr: Annotated[
         Literal[0, 1, 2] | None, Field(description="randomisation of addresses: 0 none, 2 all (randomize_va_space)")
     ] = None
@@ -118,7 +123,7 @@ class HostSpec(Frozen):
         FileSystem | None, Field(description="the data lie on one made for them; where `--work` says if left out")
     ] = None
     sysctl: Annotated[
-        dict[str, int | str],
+        dict[KernelSetting, KernelValue],
         Field(description="kernel settings by name, such as vm.dirty_expire_centisecs; put back after the study"),
     ] = {}
     kernel: Kernel = Kernel()
@@ -127,6 +132,18 @@ class HostSpec(Frozen):
         Literal["docker", "podman"] | None,
         Field(description="the engine of containers; docker where it is installed, else podman, if left out"),
     ] = None
+
+    @model_validator(mode="after")
+    def _truly_cold_is_cold(self) -> HostSpec:
+        if self.require.truly_cold and self.caches != "cold":
+            raise ValueError("require.truly_cold is of cold caches alone; write caches: cold, or leave it out")
+        return self
+
+    @model_validator(mode="after")
+    def _each_setting_has_one_value(self) -> HostSpec:
+        if self.kernel.aslr is not None and "kernel.randomize_va_space" in self.sysctl:
+            raise ValueError("kernel.aslr and sysctl's kernel.randomize_va_space are one setting; keep one of them")
+        return self
 
 
 FIRST_LOOK: Mapping[str, int] = {"mean": 4, "ratio": 3}

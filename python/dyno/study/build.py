@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path as FilePath
 from typing import Any
 
@@ -27,6 +28,7 @@ from dyno.study.document import (
 )
 from dyno.study.errors import Place, Problem, StudyError, not_found, raise_first, shown
 from dyno.study.expectations import Known, read_targets
+from dyno.study.hosts import unlike_hosts, unused_engine
 from dyno.study.published import read_published
 from dyno.study.tree import (
     Branch,
@@ -138,7 +140,7 @@ def build(
         published=published,
     )
     raise_first(_nothing_to_compare(root, study))
-    raise_first(_mismatches(root, factors, kinds.mismatches(study)))
+    raise_first(_mismatches(root, factors, chain(unlike_hosts(study), unused_engine(study), kinds.mismatches(study))))
     return study
 
 
@@ -514,12 +516,24 @@ def _system(tree: Branch, kinds: Kinds, problems: list[Problem]) -> tuple[KindSp
         problems.append(misplaced)
         return None
     section = validate(SystemSection, tree, ("system",), node, problems)
-    kind = _kind(tree, "system", kinds.systems, problems, kinds.spoken) if section is not None else None
-    if section is None or kind is None:
+    if section is None:
+        return None
+    kind = _kind(tree, "system", kinds.systems, problems, kinds.spoken)
+    if not _deployment_is_known(tree, section.deployment, kinds, problems) or kind is None:
         return None
     config = node.get("config") if isinstance(node, Branch) else None
     values = _options(kind, kinds.systems[kind], tree, ("system", "config"), config or Branch({}, node.place), problems)
     return None if values is None else (values, section.deployment)
+
+
+def _deployment_is_known(tree: Branch, name: str, kinds: Kinds, problems: list[Problem]) -> bool:
+    if name in kinds.deployments:
+        return True
+    _, node, _ = deepest(tree, ("system", "deployment"))
+    via = f" (from {shown(node.via)})" if isinstance(node, Leaf) and node.via else ""
+    text = not_found("deployment", name, kinds.deployments, "deployments")
+    problems.append(Problem(node.place, "system.deployment", text + via))
+    return False
 
 
 def _workload(tree: Branch, kinds: Kinds, problems: list[Problem]) -> KindSpec | None:

@@ -145,9 +145,7 @@ class SystemSection(Frozen):
     """`system` but for its options, which are those of the kind."""
 
     kind: Annotated[str, Field(description="which system")]
-    deployment: Annotated[
-        Literal["native"], Field(description="where its processes and data live; only native is known for now")
-    ] = "native"
+    deployment: Annotated[str, Field(description="where its processes and data live, see below")] = "native"
     config: Annotated[dict[str, Any], Field(default_factory=dict, description="options of that kind of system")]
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal
 
 from pydantic import BaseModel
@@ -37,7 +37,7 @@ def json_schema(kinds: Kinds) -> Schema:
         "factors": _factors(),
         "design": model_schema(DesignSection, "design", definitions),
         "host": _varied(model_schema(HostSpec, "host", definitions), definitions),
-        "system": _system(kinds.systems, definitions),
+        "system": _system(kinds.systems, kinds.deployments, definitions),
         "workload": _workload(kinds.workloads, definitions),
         "observe": _observe(kinds.observers, definitions),
         "targets": _targets(definitions),
@@ -176,8 +176,10 @@ def _kind(model: type[BaseModel], name: str) -> Schema:
     return {"const": name, "description": model.model_fields["kind"].description}
 
 
-def _system(kinds: Mapping[str, type[BaseModel]], definitions: Schema) -> Schema:
-    section = _varied(model_schema(SystemSection, "system", definitions), definitions)["properties"]
+def _system(kinds: Mapping[str, type[BaseModel]], deployments: Sequence[str], definitions: Schema) -> Schema:
+    plain = model_schema(SystemSection, "system", definitions)
+    plain["properties"]["deployment"]["enum"] = list(deployments)
+    section = _varied(plain, definitions)["properties"]
     alternatives = {}
     for name, options in kinds.items():
         config = _varied(model_schema(options, f"system.{name}", definitions), definitions)

@@ -14,6 +14,7 @@ from typing import Any
 from dyno.model.base import Scalar
 from dyno.study.errors import Place, Problem, StudyError, shown
 
+NAMED_WITH_DOTS = ("host", "sysctl")  # what stands below it has dots in its own name
 MAX_DEPTH = 50  # far above any sensible study, and far below Python's own limit of recursion
 
 Path = tuple[str | int, ...]
@@ -95,6 +96,8 @@ def dotted(path: Path) -> str:
 def split_key(key: str, place: Place) -> tuple[str, ...]:
     """The steps of a dotted study key. Raises StudyError."""
     steps = tuple(key.split("."))
+    if steps[:2] == NAMED_WITH_DOTS and len(steps) > 3:
+        steps = (*NAMED_WITH_DOTS, ".".join(steps[2:]))
     if not all(steps):
         raise StudyError(Problem(place, key, "has an empty part; write a dotted key such as workload.records"))
     if len(steps) > MAX_DEPTH:

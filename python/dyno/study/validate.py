@@ -111,7 +111,7 @@ def _text(error: ErrorDetails, node: Node, known: Sequence[str]) -> str:
 
 
 def _not_among(expected: str, given: object) -> str:
-    allowed = re.findall(r"'([^']*)'", expected) or [expected]
+    allowed = re.findall(r"'([^']*)'", expected) or re.split(r", | or ", expected)
     among = f"one of {listed(allowed)}" if len(allowed) > 1 else f"{allowed[0]}, the only one known"
     said = f"should be {among}; not {shown(given)}"
     if isinstance(given, bool):

@@ -54,7 +54,7 @@ CASES: dict[str, tuple[dict[int, str], str]] = {
     "a kind that is no text": ({12: "  kind: [ycsb]"}, "12: workload.kind: should be text, not a list"),
     "an unknown deployment says which are known": (
         {7: "  kind: sqlite\n  deployment: vm"},
-        "8: system.deployment: should be native, the only one known; not 'vm'",
+        "8: system.deployment: unknown deployment 'vm' (deployments: native)",
     ),
     "a value outside its choices": (
         {10: "    log: {level: hgih}"},

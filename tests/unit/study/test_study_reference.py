@@ -105,7 +105,14 @@ def test_each_key_of_the_study_is_in_the_complete_example() -> None:
     assert set(example["replicates"]) == set(Replicates.model_fields)
     assert set(example["stages"]) == set(Stages.model_fields)
     assert set(example["limits"]) == set(Limits.model_fields)
-    assert set(example["host"]) == set(HostSpec.model_fields)
+    # Its system has no container to run.
+    assert set(example["host"]) == set(HostSpec.model_fields) - {"containers"}
+    for section in ("machine", "file_system", "kernel", "pin", "require"):
+        assert set(example["host"][section]) == set(keys_below(section))
+
+
+def keys_below(section: str) -> list[str]:
+    return [line.split("`")[1].partition(".")[2] for line in table(HostSpec).splitlines() if f"| `{section}." in line]
 
 
 # Examples
