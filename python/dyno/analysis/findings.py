@@ -9,12 +9,13 @@ from dyno.analysis.answer import answer, staged_answer
 from dyno.analysis.cells import summarise
 from dyno.analysis.choices import choose, compared_runs, stage_notes, with_tuning
 from dyno.analysis.comparisons import compare
+from dyno.analysis.confounders import beside, confounders, of_pairs
 from dyno.analysis.drift import drift
 from dyno.analysis.notes import notes
 from dyno.analysis.shape import shapes
 from dyno.analysis.table import Table, response_order, tabulate
 from dyno.analysis.variation import explain
-from dyno.model.findings import CellSummary, Comparison, FactorEffect, Failure, Findings
+from dyno.model.findings import CellSummary, Comparison, Confounder, FactorEffect, Failure, Findings
 from dyno.model.run import Outcome, RunRecord
 from dyno.model.stages import comparing
 from dyno.model.study import Study
@@ -68,7 +69,8 @@ def _whole(
     table = tabulate(study, runs)
     cells: list[CellSummary] = []
     order = response_order(study, table)
-    compared = compare(study, table, order)
+    confounding = confounders(study, table)
+    compared = compare(study, table, order, of_pairs(study, table, confounding))
     comparisons = [found for _, found in compared]
     of_factors = effects.effects(study, table, order)
     for response in order:
@@ -89,7 +91,7 @@ def _whole(
         pilot=study.pilot,
         question=study.question,
         scale=study.scale,
-        answer=_answer(study, deciding_cells, deciding, deciding_effects, table),
+        answer=_answer(study, deciding_cells, deciding, deciding_effects, table, confounding),
         response=rule.of,
         confidence=rule.confidence,
         precision=rule.precision,
@@ -101,6 +103,7 @@ def _whole(
         comparisons=tuple(comparisons),
         effects=tuple(of_factors),
         failures=tuple(_failure(run) for run in table.other_runs),
+        confounders=tuple(confounding),
         notes=tuple(notes(study, table, deciding_cells, comparisons, drifts[0], ended, disturbed)),
         variation=tuple(explain(study, table, response) for response in in_depth),
         shapes=tuple(shape for response in in_depth for shape in shapes(study, table, response, comparisons)),
@@ -122,10 +125,12 @@ def _answer(
     comparisons: Sequence[Comparison],
     of_factors: Sequence[FactorEffect],
     table: Table,
+    confounding: Sequence[Confounder],
 ) -> str:
     if study.pilot:
         return PILOT
-    return effects.answer(study, of_factors) or answer(cells, comparisons, study.replicates.of, table.paces)
+    told = effects.answer(study, of_factors) or answer(cells, comparisons, study.replicates.of, table.paces)
+    return told + beside(confounding) if any(each.ratio is not None for each in comparisons) else told
 
 
 def _failure(run: RunRecord) -> Failure:

@@ -21,6 +21,12 @@ def listed(items: Sequence[str], most: int = 5) -> str:
     return f"{shown} and {len(items) - most:,} more" if len(items) > most else shown
 
 
+def joined(items: Sequence[str], most: int = 3) -> str:
+    """`a`, `a and b`, `a, b and 4 more`."""
+    shown = list(items[:most]) if len(items) <= most else [*items[: most - 1], f"{len(items) - most + 1:,} more"]
+    return " and ".join([", ".join(shown[:-1]), shown[-1]] if len(shown) > 1 else shown)
+
+
 def capital(text: str) -> str:
     """A sentence that begins with a word of ours."""
     return text[0].upper() + text[1:]
@@ -76,9 +82,18 @@ def comparison(found: Comparison, *, paired: bool, of_means: bool, why_not: str)
         return f"{equal}: {size} ({basis}){ranks}."
     better = "lower is better; " if known.better == "lower" else ""
     within = f", a difference shown to be within {_margin(found)}" if found.equivalent else ""
+    rest = f"{within}{ranks}{_confounded(found)}"
     if not where:
-        return f"The {known.title} of {factor} {b} is {size} that of {a} ({better}{basis}){within}{ranks}."
-    return f"{where}{factor} {b} has {size} the {known.title} of {a} ({better}{basis}){within}{ranks}."
+        return f"The {known.title} of {factor} {b} is {size} that of {a} ({better}{basis}){rest}."
+    return f"{where}{factor} {b} has {size} the {known.title} of {a} ({better}{basis}){rest}."
+
+
+def _confounded(found: Comparison) -> str:
+    """What else may be behind a difference: no direction is claimed without it."""
+    if not found.confounded:
+        return ""
+    names = [key.partition(".")[2] for key in found.confounded]
+    return f"; {joined(names)} {'differ' if len(names) > 1 else 'differs'} too"
 
 
 def _margin(found: Comparison) -> str:

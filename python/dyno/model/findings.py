@@ -160,6 +160,21 @@ class Comparison(Frozen):
         Pace | None,
         Field(description="of throughputs: rate where one was given and reached, waits where clients waited as asked"),
     ] = None
+    confounded: Annotated[
+        tuple[str, ...], Field(description="the keys of the confounders in which the two cells differ besides")
+    ] = ()
+
+
+class Confounder(Frozen):
+    """In what levels of the compared factor differ besides, though nobody asked for it: found while they ran."""
+
+    factor: str
+    key: Annotated[str, Field(description="as run.json has it: deployed.io_engine, settings.innodb_flush_method")]
+    values: Annotated[dict[str, tuple[str, ...]], Field(description="level -> what was found, all else equal")]
+    pairs: Annotated[int, Field(description="comparisons of two cells that differ in it")]
+    of: Annotated[int, Field(description="comparisons of which both sides told how they were deployed")]
+    note: Annotated[str, Field(description="why it may matter; empty where that is not known")] = ""
+    sentence: str
 
 
 class FactorEffect(Frozen):
@@ -525,6 +540,9 @@ class Findings(Frozen):
     failures: tuple[Failure, ...]
     choices: Annotated[
         tuple[Choice, ...], Field(description="of a staged study; its cells and comparisons are of stage two alone")
+    ] = ()
+    confounders: Annotated[
+        tuple[Confounder, ...], Field(description="in what the compared levels differ besides, what weighs most first")
     ] = ()
     notes: Annotated[tuple[str, ...], Field(description="what a reader must know before believing the figures")] = ()
     variation: Annotated[

@@ -56,6 +56,13 @@ _KNOWN = {
         Response("cpu_per_op", "CPU time of the driver's process per operation", "us", "lower"),
         Response("cpu.util", "CPU utilisation", "%", "lower"),
         Response("disk.util", "utilisation of the busiest disk", "%", "lower"),
+        # Of all the drive, its warm-up included: nobody can say which operation a page was read for.
+        Response("device_read", "read from the device of the data", "MiB", "lower"),
+        Response("device_written", "written to the device of the data", "MiB", "lower"),
+        Response("device_read_per_op", "read from the device of the data per operation", "B", "lower"),
+        Response("device_written_per_op", "written to the device of the data per operation", "B", "lower"),
+        Response("system_read_per_op", "read from storage by the system per operation", "B", "lower"),
+        Response("system_written_per_op", "written to storage by the system per operation", "B", "lower"),
         Response("elapsed", "time of the measured part", "s", "lower"),
     )
 }

@@ -47,6 +47,7 @@ from dyno.report.text import foremost, to_csv
 
 _OfResponse = TypeVar("_OfResponse", Variation, Drift)
 
+MOST_VALUES = 3  # of a confounder at one level
 MOST_FAILURES = 200  # in the page; run.json has them all
 
 
@@ -223,6 +224,7 @@ def _environment() -> Environment:
         percent=format_percent,
         label=label,
         ratio=_ratio,
+        several=_several,
         title_of=_title,
         unbroken=_unbroken,
     )
@@ -237,6 +239,12 @@ def _ratio(found: tuple[float | None, Interval | None]) -> str:
     if ratio is None:
         return "–"
     return format_ratio(ratio, interval) if interval else f"{ratio:.3g}x"
+
+
+def _several(values: Sequence[str]) -> str:
+    """`io_uring or libaio`; of more than a reader wants, how many there are."""
+    shown = " or ".join(values[:MOST_VALUES])
+    return f"{shown} or {len(values) - MOST_VALUES:,} more" if len(values) > MOST_VALUES else shown
 
 
 def _title(response: str) -> str:

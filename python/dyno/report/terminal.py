@@ -50,6 +50,9 @@ def show(findings: Findings, console: Console, chosen: Sequence[str] | None = No
     if findings.choices:
         parts += [Text(), _heading(_title_of_choices(findings)), *([] if narrow else [_choices(findings.choices)])]
         parts += [Text(_plain(choice.sentence)) for choice in findings.choices]
+    if findings.confounders:
+        parts += [Text(), _heading(_plain(f"What differs besides {findings.compare}"))]
+        parts += [Text(f"- {_plain(each.sentence)}", style="yellow") for each in findings.confounders]
     for response in shown:
         cells = [cell for cell in findings.cells if cell.response == response]
         parts += [
