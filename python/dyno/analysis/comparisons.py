@@ -193,7 +193,7 @@ def _comparison(
 ) -> Comparison:
     rule, when, ratio = study.replicates, looks(study), found.ratio
     alpha = 1 - rule.confidence
-    verdict = _verdict(ratio, p, p_equal, alpha)
+    verdict = verdict_by(ratio, p, p_equal, alpha)
     of_means = ratio is not None and found.equivalence is None
     pair = found.pair
     ranks = found.ranks and RankFigures(
@@ -259,7 +259,8 @@ def unlike_loops(response: str, a: str, loops_a: Set[str], b: str, loops_b: Set[
     return f"{a} was driven with its loop {names[0]} and {b} with its loop {names[1]}"
 
 
-def _verdict(ratio: stats.Ratio | None, p: float | None, p_equal: float | None, alpha: float) -> Verdict:
+def verdict_by(ratio: stats.Ratio | None, p: float | None, p_equal: float | None, alpha: float) -> Verdict:
+    """By p-values that are adjusted for all that is shown beside it."""
     if ratio is None or p is None:
         return "not enough runs"
     if p <= alpha:
