@@ -6,25 +6,32 @@ from collections.abc import Mapping, Sequence
 
 from dyno.analysis import sentences
 from dyno.model import responses
-from dyno.model.findings import CellSummary, Choice, Comparison, Pace, format_estimate
+from dyno.model.findings import CellSummary, Choice, Comparison, OverallRatio, Pace, format_estimate
 from dyno.model.study import Study
 from dyno.model.units import counted
 
 _OURS = ("no difference", "the rate of ")  # what a clause begins with, else a level, whose spelling means something
+MANY = 6  # combinations; of more, what all say together is the answer, beside how many say so by themselves
 MOST_PAIRS = 3  # more clauses than this are not an answer any more but a table
 
 
 def answer(
-    cells: Sequence[CellSummary], comparisons: Sequence[Comparison], response: str, paces: Mapping[int, Pace]
+    cells: Sequence[CellSummary],
+    comparisons: Sequence[Comparison],
+    pooled: Sequence[OverallRatio],
+    response: str,
+    paces: Mapping[int, Pace],
 ) -> str:
     """From the comparisons of the deciding response; from its cells where nothing is compared.
+
+    `pooled` are its ratios over many combinations together.
 
     `paces` has the cells whose throughput was not the system's alone.
     """
     if not any(cell.n for cell in cells):
         return "No answer: there is no ok run."
     if comparisons:
-        return _from_comparisons(comparisons)
+        return _from_comparisons(comparisons, {each.b: each for each in pooled if not each.where})
     return _from_cells(cells, response, paces)
 
 
@@ -42,14 +49,17 @@ def staged_answer(study: Study, compared: str, chosen: Sequence[Choice], *, any_
     return f"{compared} Each {study.compare} is at the {study.stages.best} {shown}."
 
 
-def _from_comparisons(comparisons: Sequence[Comparison]) -> str:
+def _from_comparisons(comparisons: Sequence[Comparison], pooled: Mapping[str, OverallRatio]) -> str:
     """Each further level against the first that was declared; the rest stands in the table of comparisons."""
     first = comparisons[0].a
     by_level: dict[str, list[Comparison]] = {}
     for found in comparisons:
         if found.a == first:
             by_level.setdefault(found.b, []).append(found)
-    clauses = [sentences.of_pair(found) for found in by_level.values()]
+    clauses = [
+        sentences.over_all(pooled[level], found) if level in pooled and len(found) > MANY else sentences.of_pair(found)
+        for level, found in by_level.items()
+    ]
     text = "; ".join(clauses[:MOST_PAIRS])
     more = len(clauses) - MOST_PAIRS
     rest = f" {counted(more, 'further level')} stand in the comparisons." if more > 0 else ""

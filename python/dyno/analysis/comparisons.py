@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence, Set
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 
 from dyno import stats
@@ -59,8 +59,12 @@ class Compared:
     pace: Pace | None
 
 
-def compare(study: Study, table: Table, names: Sequence[str]) -> list[tuple[Pair, Comparison]]:
+def compare(
+    study: Study, table: Table, names: Sequence[str], confounded: Mapping[tuple[int, int], tuple[str, ...]]
+) -> list[tuple[Pair, Comparison]]:
     """Each pair of cells with what its runs say of each response; pairs that never had the response are left out.
+
+    `confounded` has the keys in which two cells differ besides, by the numbers of both.
 
     What is called a difference, or equal, is so beyond all comparisons of the report: p-values are Holm's over all of
     them, where those of the deciding response take half of the error that is allowed and all others the other half (S.
@@ -73,7 +77,7 @@ def compare(study: Study, table: Table, names: Sequence[str]) -> list[tuple[Pair
     equal = stats.holm([each.equivalence.p if each.equivalence else None for each in found], weights)
     counted = sum(each.ratio is not None for each in found)
     return [
-        (each.pair, _comparison(study, each, p, p_equal, counted))
+        (each.pair, _comparison(study, each, p, p_equal, counted, confounded))
         for each, p, p_equal in zip(found, adjusted, equal, strict=True)
     ]
 
@@ -179,10 +183,17 @@ def _left(values: Sequence[float]) -> list[float]:
     return [value - mean for value in values]
 
 
-def _comparison(study: Study, found: Compared, p: float | None, p_equal: float | None, counted: int) -> Comparison:
+def _comparison(
+    study: Study,
+    found: Compared,
+    p: float | None,
+    p_equal: float | None,
+    counted: int,
+    confounded: Mapping[tuple[int, int], tuple[str, ...]],
+) -> Comparison:
     rule, when, ratio = study.replicates, looks(study), found.ratio
     alpha = 1 - rule.confidence
-    verdict = _verdict(ratio, p, p_equal, alpha)
+    verdict = verdict_by(ratio, p, p_equal, alpha)
     of_means = ratio is not None and found.equivalence is None
     pair = found.pair
     ranks = found.ranks and RankFigures(
@@ -217,6 +228,7 @@ def _comparison(study: Study, found: Compared, p: float | None, p_equal: float |
         p_equivalent=p_equal,
         ranks=ranks,
         pace=found.pace,
+        confounded=confounded.get((pair.a.index, pair.b.index), ()),
     )
     sentence = sentences.comparison(comparison, paired=found.paired, of_means=of_means, why_not=found.why_not)
     return comparison.model_copy(update={"sentence": sentence})
@@ -247,7 +259,8 @@ def unlike_loops(response: str, a: str, loops_a: Set[str], b: str, loops_b: Set[
     return f"{a} was driven with its loop {names[0]} and {b} with its loop {names[1]}"
 
 
-def _verdict(ratio: stats.Ratio | None, p: float | None, p_equal: float | None, alpha: float) -> Verdict:
+def verdict_by(ratio: stats.Ratio | None, p: float | None, p_equal: float | None, alpha: float) -> Verdict:
+    """By p-values that are adjusted for all that is shown beside it."""
     if ratio is None or p is None:
         return "not enough runs"
     if p <= alpha:

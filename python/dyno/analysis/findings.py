@@ -9,12 +9,14 @@ from dyno.analysis.answer import answer, staged_answer
 from dyno.analysis.cells import summarise
 from dyno.analysis.choices import choose, compared_runs, stage_notes, with_tuning
 from dyno.analysis.comparisons import compare
+from dyno.analysis.confounders import beside, confounders, of_pairs
 from dyno.analysis.drift import drift
 from dyno.analysis.notes import notes
+from dyno.analysis.overall import overall
 from dyno.analysis.shape import shapes
 from dyno.analysis.table import Table, response_order, tabulate
 from dyno.analysis.variation import explain
-from dyno.model.findings import CellSummary, Comparison, FactorEffect, Failure, Findings
+from dyno.model.findings import CellSummary, Comparison, Confounder, FactorEffect, Failure, Findings, OverallRatio
 from dyno.model.run import Outcome, RunRecord
 from dyno.model.stages import comparing
 from dyno.model.study import Study
@@ -68,7 +70,10 @@ def _whole(
     table = tabulate(study, runs)
     cells: list[CellSummary] = []
     order = response_order(study, table)
-    compared = compare(study, table, order)
+    confounding = confounders(study, table)
+    confounded = of_pairs(study, table, confounding)
+    compared = compare(study, table, order, confounded)
+    pooled = overall(study, table, order, confounded)
     comparisons = [found for _, found in compared]
     of_factors = effects.effects(study, table, order)
     for response in order:
@@ -89,7 +94,7 @@ def _whole(
         pilot=study.pilot,
         question=study.question,
         scale=study.scale,
-        answer=_answer(study, deciding_cells, deciding, deciding_effects, table),
+        answer=_answer(study, deciding_cells, deciding, deciding_effects, pooled, table, confounding),
         response=rule.of,
         confidence=rule.confidence,
         precision=rule.precision,
@@ -99,9 +104,11 @@ def _whole(
         runs=len(runs),
         cells=tuple(cells),
         comparisons=tuple(comparisons),
+        overall=tuple(pooled),
         effects=tuple(of_factors),
         failures=tuple(_failure(run) for run in table.other_runs),
-        notes=tuple(notes(study, table, deciding_cells, comparisons, drifts[0], ended, disturbed)),
+        confounders=tuple(confounding),
+        notes=tuple(notes(study, table, deciding_cells, comparisons, pooled, drifts[0], ended, disturbed)),
         variation=tuple(explain(study, table, response) for response in in_depth),
         shapes=tuple(shape for response in in_depth for shape in shapes(study, table, response, comparisons)),
         drift=drifts,
@@ -121,11 +128,16 @@ def _answer(
     cells: Sequence[CellSummary],
     comparisons: Sequence[Comparison],
     of_factors: Sequence[FactorEffect],
+    pooled: Sequence[OverallRatio],
     table: Table,
+    confounding: Sequence[Confounder],
 ) -> str:
     if study.pilot:
         return PILOT
-    return effects.answer(study, of_factors) or answer(cells, comparisons, study.replicates.of, table.paces)
+    response = study.replicates.of
+    deciding = [found for found in pooled if found.response == response]
+    told = effects.answer(study, of_factors) or answer(cells, comparisons, deciding, response, table.paces)
+    return told + beside(confounding) if any(each.ratio is not None for each in comparisons) else told
 
 
 def _failure(run: RunRecord) -> Failure:

@@ -47,7 +47,7 @@ def compare_folders(
             sides_a.get(key),
             sides_b.get(key),
             confidence,
-            _differences(cells_a.get(key), cells_b.get(key)),
+            differences(cells_a.get(key), cells_b.get(key)),
             "; ".join(f"{which}: {found[key]}" for which, found in remarks if found.get(key)),
         )
         for key, levels in levels_by_key.items()
@@ -59,13 +59,13 @@ def unlike(a: Study, b: Study, *, settings: bool = False) -> list[str]:
     cells_a, cells_b = ({_key(cell.levels): cell for cell in study.cells} for study in (a, b))
     if cells_a.keys() != cells_b.keys():
         return ["their cells"]
-    found = {key for levels in cells_a for key in _differences(cells_a[levels], cells_b[levels])}
+    found = {key for levels in cells_a for key in differences(cells_a[levels], cells_b[levels])}
     if not settings:
         found = {key for key in found if not key.startswith("system.") or key == "system.kind"}
     return sorted(found | ({"observe"} if a.observe != b.observe else set()))
 
 
-def _differences(a: Cell | None, b: Cell | None) -> tuple[str, ...]:
+def differences(a: Cell | None, b: Cell | None) -> tuple[str, ...]:
     """The keys in which two cells of the same levels differ: they were asked for different things."""
     if a is None or b is None:
         return ()

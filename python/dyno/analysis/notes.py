@@ -18,6 +18,7 @@ from dyno.model.findings import (
     CellSummary,
     Comparison,
     Drift,
+    OverallRatio,
     format_estimate,
     format_reached,
     format_share,
@@ -55,6 +56,7 @@ def notes(
     table: Table,
     cells: Sequence[CellSummary],
     comparisons: Sequence[Comparison],
+    pooled: Sequence[OverallRatio],
     drifted: Drift,
     ended: str | None,
     disturbed: Sequence[str] = (),
@@ -79,7 +81,7 @@ def notes(
     yield from _loops(study, table)
     yield from _of_drivers(study, table)
     yield from _of_machine(study)
-    yield from _intervals(study, cells, comparisons)
+    yield from _intervals(study, cells, comparisons, pooled)
     yield from _screening(study, cells)
     if study.order == "fixed" and len(study.cells) > 1:
         yield "The runs went in a fixed order: a drift of the machine can pose as a difference between cells."
@@ -348,7 +350,9 @@ def _of_machine(study: Study) -> Iterator[str]:
         )
 
 
-def _intervals(study: Study, cells: Sequence[CellSummary], comparisons: Sequence[Comparison]) -> Iterator[str]:
+def _intervals(
+    study: Study, cells: Sequence[CellSummary], comparisons: Sequence[Comparison], pooled: Sequence[OverallRatio]
+) -> Iterator[str]:
     if not any(cell.ci for cell in cells):
         return
     rule = study.replicates
@@ -361,6 +365,11 @@ def _intervals(study: Study, cells: Sequence[CellSummary], comparisons: Sequence
             f"What is called a difference is one beyond all {drawn:,} comparisons of this report together: the chance "
             f"of even one false alarm is at most {(1 - rule.confidence) * 100:.2g}% (Holm). Intervals are of each by "
             "itself, so one may leave 1 out and show no difference all the same."
+        )
+    if len(pooled) > 1:
+        yield (
+            f"The {len(pooled):,} ratios over many combinations together are a family of their own: the chance of even "
+            "one false alarm among these is the same again. They are of the combinations measured, each weighing alike."
         )
 
 

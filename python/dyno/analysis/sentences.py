@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from dyno.model import responses
-from dyno.model.findings import Comparison, Pace, Verdict, format_ratio, format_share
+from dyno.model.findings import Comparison, OverallRatio, Pace, Verdict, format_ratio, format_share
 from dyno.model.units import counted
 from dyno.stats import Ratio
 
@@ -19,6 +19,12 @@ def listed(items: Sequence[str], most: int = 5) -> str:
     """`a; b; c and 4 more`."""
     shown = "; ".join(items[:most])
     return f"{shown} and {len(items) - most:,} more" if len(items) > most else shown
+
+
+def joined(items: Sequence[str], most: int = 3) -> str:
+    """`a`, `a and b`, `a, b and 4 more`."""
+    shown = list(items[:most]) if len(items) <= most else [*items[: most - 1], f"{len(items) - most + 1:,} more"]
+    return " and ".join([", ".join(shown[:-1]), shown[-1]] if len(shown) > 1 else shown)
 
 
 def capital(text: str) -> str:
@@ -76,16 +82,50 @@ def comparison(found: Comparison, *, paired: bool, of_means: bool, why_not: str)
         return f"{equal}: {size} ({basis}){ranks}."
     better = "lower is better; " if known.better == "lower" else ""
     within = f", a difference shown to be within {_margin(found)}" if found.equivalent else ""
+    rest = f"{within}{ranks}{_confounded(found)}"
     if not where:
-        return f"The {known.title} of {factor} {b} is {size} that of {a} ({better}{basis}){within}{ranks}."
-    return f"{where}{factor} {b} has {size} the {known.title} of {a} ({better}{basis}){within}{ranks}."
+        return f"The {known.title} of {factor} {b} is {size} that of {a} ({better}{basis}){rest}."
+    return f"{where}{factor} {b} has {size} the {known.title} of {a} ({better}{basis}){rest}."
 
 
-def _margin(found: Comparison) -> str:
+def overall(found: OverallRatio) -> str:
+    """One level against the first, over many combinations together, as one sentence."""
+    known = responses.lookup(found.response)
+    factor, a, b, size = found.factor, found.a, found.b, format_ratio(found.ratio, found.ci)
+    where = capital(f"over {together(found)}, ")
+    basis = f"{_p(found)}, n = {counted(found.n, 'block')}"
+    if found.verdict == "no difference shown":
+        return f"{where}no difference in {known.title} is shown between {factor} {b} and {a}: {size} ({basis})."
+    if found.verdict == "equivalent":
+        equal = f"{where}{factor} {b} and {a} are shown to be within {_margin(found)} of each other in {known.title}"
+        return f"{equal}: {size} ({basis})."
+    better = "lower is better; " if known.better == "lower" else ""
+    within = f", a difference shown to be within {_margin(found)}" if found.equivalent else ""
+    rest = f"{within}{_confounded(found)}"
+    return f"{where}{factor} {b} has {size} the {known.title} of {a} ({better}{basis}){rest}."
+
+
+def together(found: OverallRatio) -> str:
+    """`all 18 combinations together`, `5 of the 6 combinations with workload=a together`."""
+    some = f"{found.combinations} of " if found.combinations < found.of else ""
+    if not found.where:
+        return f"{some}{'the' if some else 'all'} {found.of} combinations together"
+    return f"{some}the {found.of} combinations with {levels(found.where)} together"
+
+
+def _confounded(found: Comparison | OverallRatio) -> str:
+    """What else may be behind a difference: no direction is claimed without it."""
+    if not found.confounded:
+        return ""
+    names = [key.partition(".")[2] for key in found.confounded]
+    return f"; {joined(names)} {'differ' if len(names) > 1 else 'differs'} too"
+
+
+def _margin(found: Comparison | OverallRatio) -> str:
     return format_share(found.margin or 0.0)
 
 
-def _p(found: Comparison) -> str:
+def _p(found: Comparison | OverallRatio) -> str:
     # Of what is claimed: that there is a difference, or that there is none to speak of.
     p = found.p_equivalent if found.verdict == "equivalent" else found.p_adjusted
     if p is None:
@@ -166,7 +206,31 @@ def of_pair(found: Sequence[Comparison]) -> str:
     return ", ".join(parts)
 
 
-def _claim(found: Comparison) -> str:
+def over_all(found: OverallRatio, singles: Sequence[Comparison]) -> str:
+    """What all combinations together say of a pair of levels, and each by itself; without its full stop."""
+    size = format_ratio(found.ratio, found.ci)
+    return f"{_claim(found)} over {together(found)}: {size} ({_by_themselves(singles)})"
+
+
+def _by_themselves(singles: Sequence[Comparison]) -> str:
+    """`by itself, each is slower`, `by themselves, 12 are slower and 6 show no difference`."""
+    speed = singles[0].response == "throughput" and not any(each.pace for each in singles)
+    words: dict[Verdict, tuple[str, str]] = {
+        "higher": ("is faster", "are faster") if speed else ("is higher", "are higher"),
+        "lower": ("is slower", "are slower") if speed else ("is lower", "are lower"),
+        "equivalent": (f"is within {_margin(singles[0])}", f"are within {_margin(singles[0])}"),
+        "no difference shown": ("shows no difference", "show no difference"),
+        "not enough runs": ("cannot be compared", "cannot be compared"),
+    }
+    counts = [(sum(each.verdict == verdict for each in singles), *word) for verdict, word in words.items()]
+    there = [(count, one, many) for count, one, many in counts if count]
+    if len(there) == 1:
+        return f"by itself, each {there[0][1]}"
+    told = [f"{count} {one if count == 1 else many}" for count, one, many in there]
+    return f"by themselves, {joined(told, most=len(told))}"
+
+
+def _claim(found: Comparison | OverallRatio) -> str:
     a, b, title = found.a, found.b, responses.lookup(found.response).title
     if found.verdict == "no difference shown":
         return f"no difference in {title} is shown between {b} and {a}"

@@ -160,6 +160,49 @@ class Comparison(Frozen):
         Pace | None,
         Field(description="of throughputs: rate where one was given and reached, waits where clients waited as asked"),
     ] = None
+    confounded: Annotated[
+        tuple[str, ...], Field(description="the keys of the confounders in which the two cells differ besides")
+    ] = ()
+
+
+class OverallRatio(Frozen):
+    """The ratio of a level to the one declared first, over many combinations of the other factors' levels together."""
+
+    response: str
+    factor: str
+    a: Annotated[str, Field(description="the level that is 1, the one declared first")]
+    b: str
+    where: Annotated[dict[str, str], Field(description="the level that all these combinations have; empty for all")]
+    combinations: Annotated[int, Field(description="in the figure")]
+    of: Annotated[int, Field(description="combinations that there are; others had too few runs in common blocks")]
+    ratio: Annotated[float, Field(description="b / a: the geometric mean of the ratios within blocks")]
+    ci: Interval
+    n: Annotated[int, Field(description="blocks; of the combination that has the fewest")]
+    method: Annotated[str, Field(description="how the interval was made")]
+    verdict: Verdict
+    p: Annotated[float | None, Field(description="of a ratio of 1, both sides together, by itself")]
+    p_adjusted: Annotated[
+        float | None, Field(description="Holm's over all such figures of the report; the verdict goes by it")
+    ]
+    family: Annotated[int, Field(description="such figures of the report")]
+    margin: float
+    equivalent: bool | None
+    p_equivalent: float | None
+    pace: Pace | None = None
+    confounded: Annotated[tuple[str, ...], Field(description="the keys of the confounders of these combinations")] = ()
+    sentence: str
+
+
+class Confounder(Frozen):
+    """In what levels of the compared factor differ besides, though nobody asked for it: found while they ran."""
+
+    factor: str
+    key: Annotated[str, Field(description="as run.json has it: deployed.io_engine, settings.innodb_flush_method")]
+    values: Annotated[dict[str, tuple[str, ...]], Field(description="level -> what was found, all else equal")]
+    pairs: Annotated[int, Field(description="comparisons of two cells that differ in it")]
+    of: Annotated[int, Field(description="comparisons of which both sides told how they were deployed")]
+    note: Annotated[str, Field(description="why it may matter; empty where that is not known")] = ""
+    sentence: str
 
 
 class FactorEffect(Frozen):
@@ -521,10 +564,16 @@ class Findings(Frozen):
     runs: int
     cells: tuple[CellSummary, ...]
     comparisons: tuple[Comparison, ...]
+    overall: Annotated[
+        tuple[OverallRatio, ...], Field(description="each level over the first, over many combinations together")
+    ] = ()
     effects: Annotated[tuple[FactorEffect, ...], Field(description="of screening designs alone")] = ()
     failures: tuple[Failure, ...]
     choices: Annotated[
         tuple[Choice, ...], Field(description="of a staged study; its cells and comparisons are of stage two alone")
+    ] = ()
+    confounders: Annotated[
+        tuple[Confounder, ...], Field(description="in what the compared levels differ besides, what weighs most first")
     ] = ()
     notes: Annotated[tuple[str, ...], Field(description="what a reader must know before believing the figures")] = ()
     variation: Annotated[

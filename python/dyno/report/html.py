@@ -26,6 +26,7 @@ from dyno.model.findings import (
     FactorEffect,
     Findings,
     Interval,
+    OverallRatio,
     Variation,
     format_p,
     format_quantity,
@@ -47,6 +48,7 @@ from dyno.report.text import foremost, to_csv
 
 _OfResponse = TypeVar("_OfResponse", Variation, Drift)
 
+MOST_VALUES = 3  # of a confounder at one level
 MOST_FAILURES = 200  # in the page; run.json has them all
 
 
@@ -70,6 +72,8 @@ class Part:
     comparisons: tuple[Comparison, ...]
     others: tuple[Comparison, ...]  # folded away
     effects: tuple[FactorEffect, ...]
+    overall: tuple[tuple[str, tuple[OverallRatio | None, ...]], ...]  # which combinations, and a ratio a level
+    overall_levels: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -95,14 +99,15 @@ def write(results: Source, findings: Findings, out_dir: Path) -> Path:
     study = _compared(results.study, findings)
     charts, timelines = _charts(study, findings), _timelines(results, findings)
     causes = _Causes.drawn(study, findings)
+    pooled = [figure] if (figure := figures.overall(study, findings, Palette(study))) else []
     folder = out_dir / "figures"
     folder.mkdir(parents=True, exist_ok=True)
-    for figure in [*charts, *causes.all(), *timelines]:
+    for figure in [*pooled, *charts, *causes.all(), *timelines]:
         _replace(folder / f"{figure.name}.svg", figure.svg.encode())
         _replace(folder / f"{figure.name}.png", figure.png)
         _replace(folder / f"{figure.name}.csv", figure.csv.encode())
     target = out_dir / "report.html"
-    _replace(target, _page(results, study, findings, charts, causes, timelines).encode())
+    _replace(target, _page(results, study, findings, pooled, charts, causes, timelines).encode())
     return target
 
 
@@ -146,6 +151,7 @@ def _page(
     results: Source,
     study: Study,
     findings: Findings,
+    pooled: Sequence[Figure],
     charts: Sequence[Figure],
     causes: _Causes,
     timelines: Sequence[Figure],
@@ -156,6 +162,7 @@ def _page(
         findings=findings,
         study=study,
         parts=_parts(findings),
+        overall_figures=[_shown(figure) for figure in pooled],
         charts=[_shown(figure) for figure in charts],
         variation=_of(findings.variation, findings.response),
         residuals=[_shown(figure) for figure in causes.residuals],
@@ -223,6 +230,7 @@ def _environment() -> Environment:
         percent=format_percent,
         label=label,
         ratio=_ratio,
+        several=_several,
         title_of=_title,
         unbroken=_unbroken,
     )
@@ -237,6 +245,12 @@ def _ratio(found: tuple[float | None, Interval | None]) -> str:
     if ratio is None:
         return "–"
     return format_ratio(ratio, interval) if interval else f"{ratio:.3g}x"
+
+
+def _several(values: Sequence[str]) -> str:
+    """`io_uring or libaio`; of more than a reader wants, how many there are."""
+    shown = " or ".join(values[:MOST_VALUES])
+    return f"{shown} or {len(values) - MOST_VALUES:,} more" if len(values) > MOST_VALUES else shown
 
 
 def _title(response: str) -> str:
@@ -279,7 +293,31 @@ def _part(name: str, cells: Sequence[CellSummary], comparisons: Sequence[Compari
     shown, others = foremost(comparisons)
     effects = tuple(effect for effect in findings.effects if effect.response == name)
     note = f"{known.unit}, {known.better} is better"
-    return Part(capital(known.title), note, tuple(cells), tuple(shown), tuple(others), effects)
+    pooled = [each for each in findings.overall if each.response == name]
+    levels = tuple(dict.fromkeys(each.b for each in pooled))
+    return Part(
+        capital(known.title),
+        note,
+        tuple(cells),
+        tuple(shown),
+        tuple(others),
+        effects,
+        tuple(_by_combinations(pooled, levels)),
+        levels,
+    )
+
+
+def _by_combinations(
+    pooled: Sequence[OverallRatio], levels: Sequence[str]
+) -> Iterator[tuple[str, tuple[OverallRatio | None, ...]]]:
+    """A row for all combinations and for those of each level of another factor."""
+    rows: dict[tuple[tuple[str, str], ...], dict[str, OverallRatio]] = {}
+    for each in pooled:
+        rows.setdefault(tuple(each.where.items()), {})[each.b] = each
+    for where, of_level in rows.items():
+        number = max(each.of for each in of_level.values())
+        name = f"{label(dict(where))} ({number})" if where else f"all {number}"
+        yield name, tuple(of_level.get(level) for level in levels)
 
 
 def _shown(figure: Figure) -> Shown:

@@ -20,6 +20,7 @@ from dyno.model.findings import (
     Failure,
     Findings,
     FolderComparison,
+    OverallRatio,
     PublishedResult,
     TargetResult,
     Variation,
@@ -32,7 +33,7 @@ from dyno.model.findings import (
 )
 from dyno.model.units import format_percent
 from dyno.report.selfcheck import Block
-from dyno.report.text import foremost
+from dyno.report.text import foremost, part_of
 
 NARROW = 100  # columns; a narrower terminal gets the narrower table
 WIDTH_OF_FILES = 1000
@@ -50,6 +51,9 @@ def show(findings: Findings, console: Console, chosen: Sequence[str] | None = No
     if findings.choices:
         parts += [Text(), _heading(_title_of_choices(findings)), *([] if narrow else [_choices(findings.choices)])]
         parts += [Text(_plain(choice.sentence)) for choice in findings.choices]
+    if findings.confounders:
+        parts += [Text(), _heading(_plain(f"What differs besides {findings.compare}"))]
+        parts += [Text(f"- {_plain(each.sentence)}", style="yellow") for each in findings.confounders]
     for response in shown:
         cells = [cell for cell in findings.cells if cell.response == response]
         parts += [
@@ -57,6 +61,9 @@ def show(findings: Findings, console: Console, chosen: Sequence[str] | None = No
             _heading(_title(response)),
             (_narrow_cells if narrow else _cells)(cells, findings),
         ]
+        if pooled := [each for each in findings.overall if each.response == response]:
+            title = f"{_plain(pooled[0].factor)} over {_plain(pooled[0].a)}, many combinations together"
+            parts += [Text(), _heading(title), _overall(pooled)]
         found = [each for each in findings.comparisons if each.response == response]
         if found:
             read, others = foremost(found)
@@ -287,6 +294,15 @@ def _not_ok(cell: CellSummary) -> Text:
 
 def _sentence(found: Comparison) -> Text:
     return Text(_plain(found.sentence), style="dim" if found.ci is None else "")
+
+
+def _overall(pooled: Sequence[OverallRatio]) -> Table:
+    table = _table()
+    _columns(table, "combinations", "ratio to the first", "verdict", "blocks")
+    for each in pooled:
+        verdict = Text(each.verdict, style="bold" if each.verdict in ("higher", "lower") else "dim")
+        _row(table, f"{each.b}, {part_of(each)}", format_ratio(each.ratio, each.ci), verdict, str(each.n))
+    return table
 
 
 def _effects(effects: Sequence[FactorEffect]) -> Table:

@@ -6,7 +6,7 @@ import csv
 import io
 from collections.abc import Sequence
 
-from dyno.model.findings import Comparison, Findings
+from dyno.model.findings import Comparison, Findings, OverallRatio
 
 MOST_SENTENCES = 12
 _FIGURES = ("unit", "n", "failed", "invalid", "partial", "mean", "sd", "variance", "cov", "mad", "min", "max", "range")
@@ -17,6 +17,14 @@ def foremost(found: Sequence[Comparison]) -> tuple[list[Comparison], list[Compar
     if len(found) <= MOST_SENTENCES:
         return list(found), []
     return [each for each in found if each.a == found[0].a], [each for each in found if each.a != found[0].a]
+
+
+def part_of(found: OverallRatio) -> str:
+    """`all 18`, `workload=a (6)`, `workload=a (5 of 6)`: which combinations a ratio is over."""
+    number = f"{found.of}" if found.combinations == found.of else f"{found.combinations} of {found.of}"
+    if not found.where:
+        return f"all {number}" if found.combinations == found.of else number
+    return f"{' '.join(f'{factor}={level}' for factor, level in found.where.items())} ({number})"
 
 
 def to_json(findings: Findings) -> str:

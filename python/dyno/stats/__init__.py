@@ -27,6 +27,7 @@ from dyno.stats.looking import (
     widening_of_ratios,
 )
 from dyno.stats.means import mean_interval, relative_half_width
+from dyno.stats.pooled import PooledMean, pooled_mean
 from dyno.stats.power import (
     detectable_effect,
     paired_power,
@@ -72,6 +73,7 @@ __all__ = [
     "Outliers",
     "Phases",
     "Pick",
+    "PooledMean",
     "RankRatio",
     "Ratio",
     "Ratios",
@@ -111,6 +113,7 @@ __all__ = [
     "paired_shift",
     "phases",
     "pick_best",
+    "pooled_mean",
     "quotient_interval",
     "ratio_is_precise",
     "relative_half_width",

@@ -13,6 +13,7 @@ from dyno.model.findings import (
     Choice,
     ClaimResult,
     Comparison,
+    Confounder,
     Crossing,
     Curve,
     Drift,
@@ -21,6 +22,7 @@ from dyno.model.findings import (
     Failure,
     Findings,
     Outlier,
+    OverallRatio,
     PublishedCell,
     PublishedRatio,
     PublishedResult,
@@ -82,6 +84,7 @@ def test_every_key_of_the_findings_is_in_their_reference() -> None:
     text = (Path(__file__).parents[3] / "docs" / "reference" / "findings.md").read_text()
     models = (Findings, CellSummary, Comparison, Failure, TargetResult, TargetCell, PublishedResult, PublishedCell)
     causes = (Variation, VariationSource, Shape, Curve, ShapePoint, ScalabilityLaw, Crossing, Drift, Change, Outlier)
-    for model in (*models, PublishedRatio, Ranks, ClaimResult, Evidence, FactorEffect, Choice, Candidate, *causes):
+    beside = (OverallRatio, Confounder, PublishedRatio, Ranks, ClaimResult, Evidence, FactorEffect, Choice, Candidate)
+    for model in (*models, *beside, *causes):
         missing = [name for name in model.model_fields if f"`{name}`" not in text]
         assert missing == [], model.__name__

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dyno.report.figures.bars import bars
 from dyno.report.figures.drift import drift
-from dyno.report.figures.forest import forest
+from dyno.report.figures.forest import forest, overall
 from dyno.report.figures.half_normal import half_normal
 from dyno.report.figures.heat import heat_map
 from dyno.report.figures.lines import lines
@@ -25,6 +25,7 @@ __all__ = [
     "half_normal",
     "heat_map",
     "lines",
+    "overall",
     "residuals",
     "shapes",
     "timeline",

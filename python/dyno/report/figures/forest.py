@@ -1,13 +1,14 @@
-"""Comparisons as a forest plot: ratios with intervals about the line at 1."""
+"""Comparisons, single ones and those of many combinations together, as forest plots about the line at 1."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import altair as alt
 
 from dyno.model import responses
-from dyno.model.findings import Comparison, Findings, format_ratio
+from dyno.model.findings import Comparison, Findings, OverallRatio, format_ratio
 from dyno.model.study import Study
 from dyno.report.figures.style import (
     INK,
@@ -17,12 +18,14 @@ from dyno.report.figures.style import (
     Palette,
     Row,
     banded,
+    capital,
     draw,
     heading,
     label,
     named,
     upon,
 )
+from dyno.report.text import part_of
 
 WIDTH = 400  # with the names above their rows, a phone shows nearly all of it
 ROOM_OF_MARKS = 22  # px of a row below its name
@@ -40,9 +43,24 @@ def forest(study: Study, findings: Findings, palette: Palette) -> Figure | None:
     found = [each for each in findings.comparisons if each.response == findings.response and each.ci][:MOST_ROWS]
     if not found:
         return None
+    title = f"Comparisons between levels of {found[0].factor}"
+    return _drawn(study, findings, palette, "forest", title, [_row(each, _name(each)) for each in found])
+
+
+def overall(study: Study, findings: Findings, palette: Palette) -> Figure | None:
+    """The ratios over many combinations together of the deciding response; None of one, which needs no figure."""
+    found = [each for each in findings.overall if each.response == findings.response][:MOST_ROWS]
+    if len(found) < 2:
+        return None
+    title = f"{capital(found[0].factor)} over {found[0].a}, many combinations together"
+    rows = [_row(each, f"{part_of(each)}: {each.b} / {each.a}") for each in found]
+    return _drawn(study, findings, palette, "overall", title, rows)
+
+
+def _drawn(study: Study, findings: Findings, palette: Palette, figure: str, title: str, rows: Sequence[Row]) -> Figure:
     known = responses.lookup(findings.response)
-    compared = study.factor(found[0].factor)
-    rows = [_row(each) for each in found]
+    assert study.compare is not None, "only of what is compared are there ratios"
+    compared = study.factor(study.compare)
     names = list(dict.fromkeys(row["name"] for row in rows))
     labels, label_rows, row_height, middle = upon(names, "name", ROOM_OF_MARKS)
     low = min(0.0, *(row["low"] for row in rows))
@@ -68,14 +86,14 @@ def forest(study: Study, findings: Findings, palette: Palette) -> Figure | None:
         width=WIDTH,
         height=alt.Step(row_height),
         title=heading(
-            _title(compared.name),
+            title,
             f"Ratio of {known.title} with its {findings.confidence * 100:.4g}% interval; {known.better} is better. "
             "An interval without 1 is a difference only if the text calls it one.",
         ),
     )
     columns = ["name", "a", "b", "ratio", "ci_low", "ci_high", "n"]
-    data: dict[str, list[Row]] = {"comparisons": rows, "rows": label_rows, "one": [{"at": 1}]}
-    return draw(chart.to_dict(), "forest", _title(compared.name), data, rows, columns)
+    data: dict[str, Sequence[Row]] = {"comparisons": rows, "rows": label_rows, "one": [{"at": 1}]}
+    return draw(chart.to_dict(), figure, title, data, rows, columns)
 
 
 _ARROWS = {"from": "triangle-left", "to": "triangle-right"}
@@ -88,21 +106,17 @@ def _arrow(base: alt.Chart, end: str, shape: str) -> alt.Chart:
     return chart
 
 
-def _title(factor: str) -> str:
-    return f"Comparisons between levels of {factor}"
-
-
 def _name(found: Comparison) -> str:
     pair = f"{found.b} / {found.a}"
     return f"{label(found.within)}: {pair}" if found.within else pair
 
 
-def _row(found: Comparison) -> Row:
+def _row(found: Comparison | OverallRatio, name: str) -> Row:
     assert found.ci is not None
     assert found.ratio is not None
     low, at, high = (_cut(value) for value in (found.ci[0], found.ratio, found.ci[1]))
     return {
-        "name": _name(found),
+        "name": name,
         "a": found.a,
         "b": found.b,
         "ratio": found.ratio,

@@ -1,0 +1,186 @@
+"""In what the levels of the compared factor differ besides: what was found while they ran, and nobody asked for."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from dyno.analysis.folders import differences
+from dyno.analysis.sentences import joined
+from dyno.analysis.table import Table
+from dyno.model.findings import Confounder
+from dyno.model.pairs import Pair, pairs
+from dyno.model.study import Cell, Study
+
+NOT_TOLD = "not told"
+MOST_VALUES = 3  # of a level; run.json has them all
+
+# What a key has in its name, and why it matters; what weighs most first.
+_WHY = {
+    "io_engine": "Another I/O engine asks the device in another way, so a difference may be its own.",
+    "binary": "Another program is measured.",
+    "seccomp": "A filter costs time at each system call, and may forbid some, such as those of io_uring.",
+    "innodb_log_file_buffering": "Whether the redo log goes through the page cache decides what a flush of it costs.",
+    "innodb_flush_method": "How data files are opened decides whether the page cache keeps them a second time.",
+    "innodb_buffer_pool_size": "A larger buffer pool reads less from the device.",
+    "mount": "Mount options decide what a write and a flush cost.",
+    "device": "Another device, or another place on one, may be faster or slower by itself. Where each deployment has a "
+    "file system of its own in a file, these files share the device below.",
+    "root": "Programs and temporary files are read from there, not the data.",
+    "file_system": "Another file system reads, writes and flushes in its own way.",
+    "network": "Requests take another way to the server.",
+    "memory": "Less memory leaves less page cache, so that more is read from the device.",
+    "cpus": "The system may use other CPUs, or another share of them.",
+    "cpu": "The system may use other CPUs, or another share of them.",
+    "cgroup": "Its processes are accounted for in another group, whose limits may be others.",
+    "nofile": "A server sizes its table and connection caches by how many files it may open.",
+    "capab": "What a process may do decides whether it locks memory or raises its priority.",
+    "privileges": "What a process may do decides whether it locks memory or raises its priority.",
+}
+
+
+def confounders(study: Study, table: Table) -> list[Confounder]:
+    """Each key of `deployed` and of the effective settings that differs between levels, all else equal.
+
+    Left out are those that the study varies itself, those that no two runs share (a process id), and paths: where files
+    lie is told by their device. Systems of two kinds have settings of their own, which are not compared.
+    """
+    if study.compare is None:
+        return []
+    found = _found(table)
+    compared = [pair for pair in pairs(study) if found.get(pair.a.index) and found.get(pair.b.index)]
+    passing = _of_each_run_alone([found[index] for index in {i for p in compared for i in (p.a.index, p.b.index)}])
+    differing: dict[str, list[Pair]] = {}
+    for pair in compared:
+        for key in _differing(pair, found[pair.a.index], found[pair.b.index]):
+            if key not in passing:
+                differing.setdefault(key, []).append(pair)
+    made = [_confounder(study, key, of_key, found, len(compared)) for key, of_key in differing.items()]
+    return sorted(made, key=lambda each: (_weight(each.key), each.key))
+
+
+def of_pairs(study: Study, table: Table, confounding: Sequence[Confounder]) -> dict[tuple[int, int], tuple[str, ...]]:
+    """The keys in which two compared cells differ besides, by the numbers of both, what weighs most first."""
+    keys, found = [each.key for each in confounding], _found(table)
+    differing: dict[tuple[int, int], tuple[str, ...]] = {}
+    for pair in pairs(study) if keys else ():
+        a, b = found.get(pair.a.index), found.get(pair.b.index)
+        if a and b:
+            own = set(_differing(pair, a, b))
+            differing[pair.a.index, pair.b.index] = tuple(key for key in keys if key in own)
+    return differing
+
+
+def plain(key: str) -> str:
+    """Without the part of run.json that it stands in."""
+    return key.partition(".")[2]
+
+
+def beside(confounding: Sequence[Confounder]) -> str:
+    """What must be said beside an answer; empty where nothing differs."""
+    if not confounding:
+        return ""
+    first, *others = confounding
+    told = joined([f"{plain(first.key)} ({_by_level(first)})", *(plain(each.key) for each in others)])
+    verb = "differ" if others else "differs"
+    return f" Not {first.factor} alone: {told} {verb} too, and may be what makes the difference."
+
+
+_Found = dict[str, list[str]]  # key -> its values in the ok runs of a cell, in order of execution
+
+
+def _found(table: Table) -> dict[int, _Found]:
+    """Of runs that told nothing of their deployment, settings alone; a cell of which nothing is known is left out."""
+    found: dict[int, _Found] = {}
+    for run in table.ok_runs:
+        told = {f"deployed.{key}": value for key, value in run.deployed.items()}
+        told |= {f"settings.{key}": value for key, value in _flat(run.settings)}
+        for key, value in told.items():
+            found.setdefault(run.slot.cell, {}).setdefault(key, []).append(_shown(value))
+    return found
+
+
+def _flat(tree: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    for key, value in tree.items():
+        if isinstance(value, Mapping):
+            yield from _flat(value, f"{prefix}{key}.")
+        else:
+            yield f"{prefix}{key}", value
+
+
+def _shown(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value, sort_keys=True)
+
+
+def _of_each_run_alone(cells: Sequence[_Found]) -> set[str]:
+    """Keys whose value is another one in each run of a cell, wherever there are two runs: they say nothing of a level.
+
+    A key that is constant in some cell is none of these.
+    """
+    several = [(key, values) for cell in cells for key, values in cell.items() if len(values) > 1]
+    constant = {key for key, values in several if len(set(values)) < len(values)}
+    return {key for key, _ in several} - constant
+
+
+def _differing(pair: Pair, a: _Found, b: _Found) -> Iterator[str]:
+    asked = _asked(pair.a, pair.b)
+    alike = pair.a.system.kind == pair.b.system.kind
+    for key in {**a, **b}:
+        part, _, name = key.partition(".")
+        # A side that told nothing at all of a part is of an earlier dyno, or its system has nothing to tell.
+        if not all(any(other.startswith(f"{part}.") for other in side) for side in (a, b)):
+            continue
+        if part == "settings" and (not alike or name.rpartition(".")[2] in asked):
+            continue
+        if part == "deployed" and any(each in name for each in asked):
+            continue
+        values_a, values_b = set(a.get(key, [NOT_TOLD])), set(b.get(key, [NOT_TOLD]))
+        if values_a != values_b and not all(value.startswith("/") for value in values_a | values_b):
+            yield key
+
+
+def _asked(a: Cell, b: Cell) -> set[str]:
+    """The names of what two cells were asked for that is not the same."""
+    everywhere = {"host", "system", "config", "settings", "workload", "kind"}
+    return {part for key in differences(a, b) for part in key.split(".")} - everywhere
+
+
+def _confounder(
+    study: Study, key: str, differing: Sequence[Pair], found: Mapping[int, _Found], compared: int
+) -> Confounder:
+    factor = differing[0].factor
+    values: dict[str, dict[str, None]] = {level.name: {} for level in study.factor(factor).levels}
+    for pair in differing:
+        for level, cell in ((pair.level_a, pair.a), (pair.level_b, pair.b)):
+            values[level] |= dict.fromkeys(found[cell.index].get(key, [NOT_TOLD]))
+    note = next((why for word, why in _WHY.items() if word in key), "")
+    made = Confounder(
+        factor=factor,
+        key=key,
+        values={level: tuple(of_level) for level, of_level in values.items() if of_level},
+        pairs=len(differing),
+        of=compared,
+        note=note,
+        sentence="",
+    )
+    where = f" in {len(differing):,} of {compared:,} comparisons" if len(differing) < compared else ""
+    sentence = f"{plain(key)} differs{where} ({_by_level(made)})."
+    return made.model_copy(update={"sentence": f"{sentence} {note}".rstrip()})
+
+
+def _by_level(found: Confounder) -> str:
+    """`native: io_uring; container-layered, container-volume: libaio`."""
+    by_values: dict[tuple[str, ...], list[str]] = {}
+    for level, values in found.values.items():
+        by_values.setdefault(values, []).append(level)
+    return "; ".join(f"{', '.join(levels)}: {_values(values)}" for values, levels in by_values.items())
+
+
+def _values(values: Sequence[str]) -> str:
+    shown = " or ".join(values[:MOST_VALUES])
+    return f"{shown} or {len(values) - MOST_VALUES:,} more" if len(values) > MOST_VALUES else shown
+
+
+def _weight(key: str) -> int:
+    return next((place for place, word in enumerate(_WHY) if word in key), len(_WHY))

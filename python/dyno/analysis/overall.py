@@ -1,0 +1,154 @@
+"""What each level of the compared factor costs over all combinations of the others together, and over parts of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from dyno import stats
+from dyno.analysis import sentences
+from dyno.analysis.comparisons import between, shares_of_error, verdict_by, widening_between_cells
+from dyno.analysis.table import Table, given
+from dyno.model import responses
+from dyno.model.findings import OverallRatio, Pace
+from dyno.model.pairs import Pair, pairs
+from dyno.model.study import Study
+
+
+@dataclass(frozen=True)
+class Part:
+    """The pairs of one level with the baseline whose other levels are those of `where`."""
+
+    where: dict[str, str]
+    pairs: tuple[Pair, ...]
+
+
+@dataclass(frozen=True)
+class Pooled:
+    """What one part says of one response, before the number of such figures is known."""
+
+    part: Part
+    response: str
+    used: int
+    shift: stats.LogShift
+    ratio: stats.Ratio
+    equivalence: stats.Equivalence | None
+    pace: Pace | None
+
+
+def overall(
+    study: Study, table: Table, names: Sequence[str], confounded: Mapping[tuple[int, int], tuple[str, ...]]
+) -> list[OverallRatio]:
+    """The ratio of each level to the one declared first: the geometric mean of the ratios within blocks.
+
+    Over all combinations, and over those of each level of each other factor where these are several and not all. They
+    are a family of their own, beside the single comparisons: Holm over all of them, of which those of the deciding
+    response have half of the error. None for screening designs, whose effects are just that.
+    """
+    if study.compare is None or study.design.kind == "screening":
+        return []
+    parts = list(_parts(study))
+    found = [
+        pooled
+        for name in names
+        if _is_asked_for(study, table, name)
+        for part in parts
+        if (pooled := _pool(study, table, name, part)) is not None
+    ]
+    if not found:
+        return []
+    weights = shares_of_error([each.response == study.replicates.of for each in found])
+    adjusted = stats.holm([each.ratio.p for each in found], weights)
+    equal = stats.holm([each.equivalence.p if each.equivalence else None for each in found], weights)
+    return [
+        _overall(study, each, p, p_equal, len(found), confounded)
+        for each, p, p_equal in zip(found, adjusted, equal, strict=True)
+    ]
+
+
+def _is_asked_for(study: Study, table: Table, response: str) -> bool:
+    counted = responses.lookup(response).counted and response != study.replicates.of
+    return not counted and given(table, response) is None
+
+
+def _parts(study: Study) -> Iterator[Part]:
+    """All combinations first, of every level; then factor by factor."""
+    assert study.compare is not None, "only what is compared has levels to set against the first"
+    first = study.factor(study.compare).levels[0].name
+    to_first = [pair for pair in pairs(study) if pair.level_a == first]
+    levels = dict.fromkeys(pair.level_b for pair in to_first)
+    of_level = {level: tuple(pair for pair in to_first if pair.level_b == level) for level in levels}
+    several = {level: of for level, of in of_level.items() if len(of) > 1}
+    yield from (Part({}, of) for of in several.values())
+    for factor in study.factors:
+        for chosen in factor.levels if factor.name != study.compare else ():
+            for of in several.values():
+                some = tuple(pair for pair in of if pair.within.get(factor.name) == chosen.name)
+                if 1 < len(some) < len(of):
+                    yield Part({factor.name: chosen.name}, some)
+
+
+def _pool(study: Study, table: Table, response: str, part: Part) -> Pooled | None:
+    """None without two blocks in common, or where a value of 0 has no logarithm: without it, part would be missing."""
+    singles = [between(study, table, response, pair.a, pair.b, (pair.level_a, pair.level_b)) for pair in part.pairs]
+    measured = [pair for pair, each in zip(part.pairs, singles, strict=True) if each.paired and each.shift is not None]
+    if not measured or any(min([*each.values_a, *each.values_b], default=1.0) <= 0 for each in singles):
+        return None
+    a, b = (
+        table.arrays(response, cells)[0]
+        for cells in ([pair.a.index for pair in measured], [pair.b.index for pair in measured])
+    )
+    found = stats.pooled_mean(np.log(b) - np.log(a))
+    if found is None:
+        return None
+    rule = study.replicates
+    shift = found.shift().widened(widening_between_cells(study))
+    paces = {each.pace for each in singles}
+    return Pooled(
+        part,
+        response,
+        len(found.columns),
+        shift,
+        shift.ratio(rule.confidence),
+        stats.equivalence_of(shift, rule.equivalence, 1 - rule.confidence),
+        "waits" if "waits" in paces else None,
+    )
+
+
+def _overall(
+    study: Study,
+    found: Pooled,
+    p: float | None,
+    p_equal: float | None,
+    family: int,
+    confounded: Mapping[tuple[int, int], tuple[str, ...]],
+) -> OverallRatio:
+    rule, part, ratio = study.replicates, found.part, found.ratio
+    alpha = 1 - rule.confidence
+    keys = [key for pair in part.pairs for key in confounded.get((pair.a.index, pair.b.index), ())]
+    made = OverallRatio(
+        response=found.response,
+        factor=part.pairs[0].factor,
+        a=part.pairs[0].level_a,
+        b=part.pairs[0].level_b,
+        where=part.where,
+        combinations=found.used,
+        of=len(part.pairs),
+        ratio=ratio.ratio,
+        ci=(ratio.lo, ratio.hi),
+        n=found.shift.n,
+        method=ratio.method,
+        verdict=verdict_by(ratio, p, p_equal, alpha),
+        p=ratio.p,
+        p_adjusted=p,
+        family=family,
+        margin=rule.equivalence,
+        equivalent=None if p_equal is None else p_equal <= alpha,
+        p_equivalent=p_equal,
+        pace=found.pace,
+        confounded=tuple(dict.fromkeys(keys)),
+        sentence="",
+    )
+    return made.model_copy(update={"sentence": sentences.overall(made)})

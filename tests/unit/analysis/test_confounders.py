@@ -1,0 +1,107 @@
+"""What differs between the compared levels though nobody asked for it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from small_studies import Runs, study
+
+from dyno.analysis import analyse
+
+NATIVE, LAYERED = {"io_engine": "io_uring", "seccomp": "none"}, {"io_engine": "libaio", "seccomp": "filter"}
+FASTER, SLOWER = [200.0, 202.0, 204.0, 203.0], [100.0, 101.0, 102.0, 101.0]
+
+
+def deployed(*of_cell: dict[str, Any], settings: list[dict[str, Any]] | None = None, plan=None):
+    """A study of so many deployments, each with its facts in all of its runs."""
+    plan = plan or study({"deployment": ["native", "layered", "volume"][: len(of_cell)]}, compare="deployment")
+    runs = Runs(plan)
+    for block in range(4):
+        for cell, facts in enumerate(of_cell):
+            value = (FASTER if cell == 0 else SLOWER)[block]
+            told = {key: value(block) if callable(value) else value for key, value in facts.items()}
+            runs.add(cell, block, value, deployed=told, settings=settings[cell] if settings else {})
+    return analyse(plan, runs, ended="all blocks are done")
+
+
+def test_a_fact_that_differs_between_levels_is_told_with_its_values_and_why_it_matters() -> None:
+    found = deployed(NATIVE, LAYERED, LAYERED)
+    engine, seccomp = found.confounders
+    assert engine.key == "deployed.io_engine"
+    assert engine.values == {"native": ("io_uring",), "layered": ("libaio",), "volume": ("libaio",)}
+    assert (engine.pairs, engine.of) == (2, 3)  # layered and volume do not differ in it
+    assert engine.sentence.startswith(
+        "io_engine differs in 2 of 3 comparisons (native: io_uring; layered, volume: libaio). Another I/O engine"
+    )
+    assert seccomp.key == "deployed.seccomp"
+
+
+def test_no_level_is_called_slower_without_what_else_differs() -> None:
+    found = deployed(NATIVE, LAYERED, LAYERED)
+    assert "layered is slower than native" in found.answer
+    assert found.answer.endswith(
+        " Not deployment alone: io_engine (native: io_uring; layered, volume: libaio) and seccomp differ too, and may "
+        "be what makes the difference."
+    )
+    to_native, _, among_containers = found.comparisons[:3]
+    assert to_native.confounded == ("deployed.io_engine", "deployed.seccomp")
+    assert to_native.sentence.endswith("; io_engine and seccomp differ too.")
+    assert among_containers.confounded == ()
+
+
+def test_of_many_confounders_an_answer_names_the_first_and_counts_the_rest() -> None:
+    sides = [{f"{key}{n}": side for n in range(5) for key in ("network", "seccomp")} for side in ("host", "own")]
+    answer = deployed(*sides).answer
+    assert " Not deployment alone: seccomp0 (native: host; layered: own), seccomp1 and 8 more differ too," in answer
+
+
+def test_levels_that_are_alike_have_no_confounder_and_no_word_of_one() -> None:
+    found = deployed(NATIVE, NATIVE)
+    assert found.confounders == ()
+    assert "alone" not in found.answer
+    assert "too" not in found.comparisons[0].sentence
+
+
+def test_what_no_two_runs_share_and_where_files_lie_are_no_confounders() -> None:
+    found = deployed(
+        {"pid": lambda block: 100 + block, "data": "/a/data", "engine": "x"},
+        {"pid": lambda block: 200 + block, "data": "/b/data", "engine": "x"},
+    )
+    assert found.confounders == ()
+
+
+def test_a_fact_that_holds_in_some_runs_of_a_level_alone_is_told() -> None:
+    found = deployed({"io_engine": "io_uring"}, {"io_engine": lambda block: "io_uring" if block < 2 else "libaio"})
+    (engine,) = found.confounders
+    assert engine.values == {"native": ("io_uring",), "layered": ("io_uring", "libaio")}
+    assert "layered: io_uring or libaio" in engine.sentence
+
+
+def test_a_fact_that_one_side_does_not_tell_is_not_told_and_not_equal() -> None:
+    (engine,) = deployed(NATIVE, {"seccomp": "none"}).confounders
+    assert engine.values["layered"] == ("not told",)
+
+
+def test_a_setting_that_the_system_chose_by_itself_is_one_and_a_setting_asked_for_is_none() -> None:
+    plan = study(
+        {"method": ["fsync", "O_DIRECT"]},
+        compare="method",
+        options={level: {"settings": {"innodb_flush_method": level}} for level in ("fsync", "O_DIRECT")},
+    )
+    settings = [
+        {"innodb_flush_method": "fsync", "innodb_log_file_buffering": True},
+        {"innodb_flush_method": "O_DIRECT", "innodb_log_file_buffering": False},
+    ]
+    (found,) = deployed({}, {}, settings=settings, plan=plan).confounders
+    assert found.key == "settings.innodb_log_file_buffering"
+    assert found.values == {"fsync": ("true",), "O_DIRECT": ("false",)}
+
+
+def test_a_fact_of_another_factor_is_equal_on_both_sides_and_told_of_nobody() -> None:
+    plan = study({"deployment": ["native", "layered"], "method": ["a", "b"]}, compare="deployment")
+    facts = [{"settings.method": level} for level in ("a", "b", "a", "b")]
+    assert deployed(*facts, plan=plan).confounders == ()
+
+
+def test_runs_of_an_earlier_dyno_that_told_nothing_have_no_confounders() -> None:
+    assert deployed({}, LAYERED).confounders == ()
