@@ -47,6 +47,7 @@ class DiskGuard:
     def forecast(self, data_bytes: int) -> None:
         """Refuse to begin something that would write `data_bytes` and grow as runs did so far.
 
+        Less than nothing where more is removed first than is written.
         Raises DiskFull, RunError where a file system made for the data is too small.
         """
         free = self._host.free_disk(self._data)
@@ -56,7 +57,8 @@ class DiskGuard:
         elif free < need + self._own_keep:
             raise RunError(
                 f"the file system made for the data has {format_size(free)} free; the run would write about "
-                f"{format_size(need)} and {format_size(self._own_keep)} are to stay free: raise host.file_system.size"
+                f"{format_size(max(need, 0))} and {format_size(self._own_keep)} are to stay free: raise "
+                "host.file_system.size"
             )
         self._look(self._results, "where the results go")
 
@@ -78,7 +80,7 @@ class DiskGuard:
     def _forecast_below(self, free: int, need: int) -> None:
         if free < need + self._keep:
             raise DiskFull(
-                f"free disk is {format_size(free)}; the run would write about {format_size(need)} "
+                f"free disk is {format_size(free)}; the run would write about {format_size(max(need, 0))} "
                 f"and {format_size(self._keep)} are to stay free (host.require.free_disk)"
             )
 

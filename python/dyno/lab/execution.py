@@ -123,8 +123,8 @@ class Execution:
         with self._timed(Step.PREPARE):
             snapshot = self._data_set()
         with self._timed(Step.RESTORE):
-            # The live data go before the snapshot takes their place.
-            self.site.guard.forecast(max(size_of(snapshot) - size_of(self.system.place.data), 0))
+            # The live data, with what they grew by in the run before, go before the snapshot takes their place.
+            self.site.guard.forecast(size_of(snapshot) - size_of(self.system.place.data))
             self.system.restore(snapshot, limits.restore, reflink=self.study.restore == "reflink")
         if self.cell.host.caches == "cold":
             with self._timed(Step.CACHES):
