@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from dyno.hosts import doctor, environment
+from dyno.hosts import doctor, environment, kernel, leftovers
 from dyno.hosts.local import core_binary
 from dyno.model.base import UserError
 
@@ -56,10 +56,35 @@ def test_what_cannot_be_read_is_absent_and_never_guessed(
     core: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(environment, "_read", lambda _path: None)
+    monkeypatch.setattr(kernel, "GOVERNOR", kernel.governor(tmp_path))
+    monkeypatch.setattr(kernel, "TURBO", kernel.turbo(tmp_path))
+    monkeypatch.setattr(leftovers, "CGROUPS", tmp_path)
     captured = environment.capture(core, {"results": tmp_path})
     assert captured["memory"] == {}
     assert captured["settings"] == {}
     assert captured["cpu"]["governor"] == "not visible"
+    assert captured["cpu"]["turbo"] == "not visible"
+    assert captured["control_groups"] == {}
+
+
+def test_what_may_be_set_for_a_study_is_written_down_as_it_is_now(
+    core: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # This machine's CPUs may have no frequency of their own, and its control groups are of either version.
+    files = {"cpufreq/policy0/scaling_governor": "powersave\n", "intel_pstate/no_turbo": "1\n"}
+    for name, text in files.items():
+        file = tmp_path / "sys/devices/system/cpu" / name
+        file.parent.mkdir(parents=True)
+        file.write_text(text)
+    (tmp_path / "cgroup.controllers").write_text("cpu memory\n")
+    monkeypatch.setattr(kernel, "GOVERNOR", kernel.governor(tmp_path))
+    monkeypatch.setattr(kernel, "TURBO", kernel.turbo(tmp_path))
+    monkeypatch.setattr(leftovers, "CGROUPS", tmp_path)
+    captured = environment.capture(core, {})
+    assert (captured["cpu"]["governor"], captured["cpu"]["turbo"]) == ("powersave", "off")
+    assert captured["control_groups"] == {"cpu": "v2", "memory": "v2"}
+    assert captured["settings"]["kernel.randomize_va_space"] == kernel.ASLR.show()
+    assert f"[{kernel.TRANSPARENT_HUGEPAGES.show()}]" in captured["settings"]["transparent_hugepage.enabled"]
 
 
 @pytest.mark.parametrize("script", ["echo no json", "exit 3", "echo 12", "kill -9 $$"])
