@@ -177,6 +177,12 @@ def mount_of(path: Path) -> Mount:
     raise RunError(f"the file system of {path} is not among those that this process sees")
 
 
+def mounts_of(pid: int) -> list[Mount]:
+    """All mounts as a process sees them, the newest last. Raises OSError where it has ended."""
+    text = Path(f"/proc/{pid}/mountinfo").read_text(errors="surrogateescape")
+    return [_mount(line) for line in text.splitlines()]
+
+
 def _mount(line: str) -> Mount:
     """Documentation/filesystems/proc.rst: id, parent, device, root, point, options, optional words, -, and the rest."""
     before, _, after = line.partition(" - ")

@@ -103,7 +103,9 @@ def _processes_with(token: str) -> Iterator[int]:
 
 
 def remove_tree(path: str) -> None:
-    """Remove a folder and all that is in it."""
+    """Remove a folder and all that is in it, but nothing that is only mounted there."""
+    if points := mounts_below(os.path.realpath(path)):
+        raise UndoError(f"{points[0]} is still mounted")
     while os.path.lexists(path):
         try:
             shutil.rmtree(path)

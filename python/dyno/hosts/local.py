@@ -47,9 +47,10 @@ class LocalHost:
         self._environment = {**os.environ, TOKEN_VARIABLE: undo.token}
         self._folders: dict[Path, Change] = {}
         self._servers: dict[int, tuple[Change, Process]] = {}  # by id; each with what waits for the end of dyno
-        self._file_systems: dict[Path, list[Change]] = {}  # by folder; in the order in which they are undone
         self._settings = kernel.KernelSettings(undo)
         self._groups = ControlGroups(undo)
+        self._mounts: dict[Path, Change] = {}
+        self._file_systems: dict[Path, list[Change]] = {}  # by folder; in the order in which they are undone
 
     def start(
         self,
@@ -234,6 +235,17 @@ class LocalHost:
             del changes[0]
         image.unlink(missing_ok=True)
         mount.rmdir()
+
+    def expect_mounts(self, folder: Path) -> Path:
+        """Before something is mounted at a folder or below it, by whomever; gives the folder as the kernel names it."""
+        folder = folder.resolve()
+        self._mounts[folder] = self._undo.will(Change("mount", {"target": str(folder)}))
+        return folder
+
+    def unmount(self, folder: Path) -> None:
+        """Unmount all that was expected at a folder and below it. Raises UndoError where something still uses it."""
+        self._undo.undo(self._mounts[folder])
+        del self._mounts[folder]
 
     def free_disk(self, path: Path) -> int:
         """Bytes that this user may still write on the file system of `path`."""
