@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from typing import Annotated
 
-from pydantic import AfterValidator, Field
+from pydantic import AfterValidator, BeforeValidator, WithJsonSchema
 
 _CPUS = r"[0-9]{1,5}(-[0-9]{1,5})?(,[0-9]{1,5}(-[0-9]{1,5})?)*"
 _SETTING = r"[a-z0-9_-]+(\.[a-z0-9_-]+)+"
@@ -66,7 +66,17 @@ def _mount_options(options: tuple[str, ...]) -> tuple[str, ...]:
     return options
 
 
-CpuList = Annotated[str, AfterValidator(_cpu_list), Field(json_schema_extra={"pattern": f"^{_CPUS}$"})]
+def _as_text(given: object) -> object:
+    """A single CPU is a number to YAML."""
+    return str(given) if type(given) is int else given
+
+
+CpuList = Annotated[
+    str,
+    BeforeValidator(_as_text),
+    AfterValidator(_cpu_list),
+    WithJsonSchema({"anyOf": [{"type": "string", "pattern": f"^{_CPUS}$"}, {"type": "integer", "minimum": 0}]}),
+]
 KernelSetting = Annotated[str, AfterValidator(_setting_name)]
 KernelValue = Annotated[int | str, AfterValidator(_setting_value)]
 Governor = Annotated[str, AfterValidator(_governor)]

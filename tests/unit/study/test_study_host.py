@@ -9,7 +9,7 @@ import pytest
 from study_example import KINDS, changed, written
 
 import dyno.study
-from dyno.model.study import HostSpec, Study
+from dyno.model.study import HostSpec, Pin, Study
 from dyno.study import StudyError
 
 DEPLOYED = replace(KINDS, deployments=("native", "container-layered", "container-volume"))
@@ -22,7 +22,7 @@ host:
   file_system: {kind: xfs, size: 1 GiB, mkfs: [-m, crc=0], mount: [noatime, logbufs=8], direct_io: false}
   sysctl: {vm.dirty_expire_centisecs: 500, net.ipv4.tcp_rmem: 4096 131072 6291456}
   kernel: {governor: performance, turbo: false, transparent_hugepages: never, aslr: 0}
-  pin: {system: "0", driver: "1-2,5"}
+  pin: {system: 0, driver: "1-2,5"}
 """
 
 
@@ -47,7 +47,7 @@ def test_each_key_of_the_host_reaches_its_cells(tmp_path: Path) -> None:
     assert host.file_system is not None
     assert (host.file_system.mkfs, host.file_system.mount) == (("-m", "crc=0"), ("noatime", "logbufs=8"))
     assert host.sysctl == {"vm.dirty_expire_centisecs": 500, "net.ipv4.tcp_rmem": "4096 131072 6291456"}
-    assert (host.kernel.turbo, host.kernel.aslr, host.pin.driver) == (False, 0, "1-2,5")
+    assert (host.kernel.turbo, host.kernel.aslr, host.pin) == (False, 0, Pin(system="0", driver="1-2,5"))
     assert HostSpec.model_validate_json(host.model_dump_json()) == host
 
 
@@ -77,7 +77,8 @@ MISTAKES = {
         "16: host.sysctl.vm.swappiness: should be a whole number, not null, or should be text, not "
         "null; leave the key out"
     ),
-    "pin: {system: 0}": "16: host.pin.system: should be text, not 0; quote it: '0'",
+    "pin: {system: -1}": "16: host.pin.system: '-1' is no list of CPUs; write their numbers, such as '0' or '0-1,3'",
+    "pin: {system: [0, 1]}": "16: host.pin.system: should be text, not a list",
     "pin: {system: all}": "16: host.pin.system: 'all' is no list of CPUs; write their numbers, such as '0' or '0-1,3'",
     "pin: {driver: 3-1}": "16: host.pin.driver: '3-1' ends before it begins; write 1-3",
     "pin: {sistem: '0'}": "16: host.pin.sistem: unknown key; did you mean 'system'? (keys: system, driver)",
