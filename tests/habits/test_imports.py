@@ -139,7 +139,7 @@ def test_the_arrows_go_one_way_only() -> None:
 
 
 # Found by the registry and imported by nobody: one module a kind. The entry point is the user's to import.
-FOUND = {"systems", "workloads", "observers"}
+FOUND = {"systems", "workloads", "observers", "deployments"}
 ENTRY_POINTS = {
     "dyno.__main__",
     "dyno.study.reference",  # writes the tables of the reference page, which a test holds against the program

@@ -12,6 +12,7 @@ from typing import ClassVar
 from dyno.hosts import LocalHost
 from dyno.hosts.accounts import Account
 from dyno.hosts.confinement import Confinement
+from dyno.hosts.processes import facts_of
 from dyno.model.base import Scalar
 
 
@@ -108,8 +109,11 @@ class Deployment(ABC):
         """Ask it to end, and kill it past `limit` seconds; its exit status. Raises UndoError too."""
 
     def facts(self, running: Running) -> dict[str, Scalar]:
-        """How it is deployed, as found while it runs: all in which deployments may differ unintentionally."""
-        return {}
+        """How it is deployed, as found while it runs: all in which deployments may differ without being meant to.
+
+        The same keys for every deployment. Raises RunError.
+        """
+        return facts_of(running.pid, self.data, self.data_while_running())
 
     def destroy(self) -> None:  # noqa: B027 - most have nothing to end
         """End all that `provision` started."""

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from dyno import __version__
-from dyno.hosts import undo
-from dyno.model.base import UserError
+from dyno.hosts import cgroups, kernel, undo
+from dyno.model.base import RunError, UserError
 
 ENVIRONMENT_FORMAT = 1
 
@@ -48,6 +48,7 @@ def capture(core: str, folders: dict[str, Path]) -> dict[str, Any]:
         "virtualization": _virtualization(),
         "mitigations": _folder_of_values(Path("/sys/devices/system/cpu/vulnerabilities")),
         "settings": _settings(),
+        "control_groups": {name: f"v{found.version}" for name, found in cgroups.hierarchies().items()},
         "load": {"one_minute": os.getloadavg()[0], "other_dyno_sessions": max(undo.living() - 1, 0)},
         "disks": _disks(),
         "file_systems": {name: _file_system(path) for name, path in folders.items()},
@@ -92,15 +93,21 @@ def _cpu() -> dict[str, Any]:
         key, _, value = line.partition(":")
         if key.strip() == "model name":
             models.append(value.strip())
-    governors = {_read(path) for path in Path("/sys/devices/system/cpu").glob("cpu[0-9]*/cpufreq/scaling_governor")}
     return {
         "model": models[0] if models else platform.processor() or "unknown",
         "online": os.cpu_count(),
         "usable": len(os.sched_getaffinity(0)),
-        "governor": ", ".join(sorted(filter(None, governors))) or "not visible",
-        "no_turbo": _read("/sys/devices/system/cpu/intel_pstate/no_turbo") or "not visible",
+        "governor": _shown(kernel.GOVERNOR),
+        "turbo": _shown(kernel.TURBO),
         "smt": _read("/sys/devices/system/cpu/smt/active") or "not visible",
     }
+
+
+def _shown(setting: kernel.Setting) -> str:
+    try:
+        return setting.show()
+    except RunError:
+        return "not visible"
 
 
 def _memory() -> dict[str, int]:

@@ -103,7 +103,9 @@ def _processes_with(token: str) -> Iterator[int]:
 
 
 def remove_tree(path: str) -> None:
-    """Remove a folder and all that is in it."""
+    """Remove a folder and all that is in it, but nothing that is only mounted there."""
+    if points := mounts_below(os.path.realpath(path)):
+        raise UndoError(f"{points[0]} is still mounted")
     while os.path.lexists(path):
         try:
             shutil.rmtree(path)
@@ -199,10 +201,22 @@ def _empty_group(folder: Path) -> None:
             raise UndoError(f"cannot remove the control group {folder}: {error.strerror}") from error
 
 
+def disable_controllers(folder: str, names: list[str]) -> None:
+    """Take controllers from the groups of a folder, where no group needs them for groups of its own."""
+    for name in names:
+        try:
+            Path(folder, "cgroup.subtree_control").write_text(f"-{name}")
+        except OSError as error:
+            if error.errno == errno.EBUSY:
+                continue  # others came to use what was there, and have no entry for it
+            raise UndoError(f"cannot disable {name} in {folder}: {error.strerror}") from error
+
+
 def write_back(path: str, value: str) -> None:
-    """Write the value that a setting of the kernel had."""
+    """Write the value that a setting of the kernel had. Nothing is written where it has that value."""
     try:
-        Path(path).write_text(value)
+        if Path(path).read_text().split() != value.split():
+            Path(path).write_text(value)
     except FileNotFoundError:
         return  # the device whose setting it was is gone
     except OSError as error:
@@ -213,6 +227,7 @@ UNDOERS: dict[str, Callable[..., None]] = {
     "server": end_server,
     "processes": end_processes,
     "cgroup": remove_cgroup,
+    "cgroup-controllers": disable_controllers,
     "mount": unmount,
     "loop": detach_loop,
     "kernel-setting": write_back,

@@ -8,15 +8,19 @@ import shutil
 import signal
 import sysconfig
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from dyno.hosts import files, pagecache
+from dyno.hosts import files, filesystems, kernel, pagecache
 from dyno.hosts.accounts import Account
-from dyno.hosts.leftovers import TOKEN_VARIABLE
+from dyno.hosts.cgroups import ControlGroups
+from dyno.hosts.confinement import Confinement
+from dyno.hosts.filesystems import Mounted
+from dyno.hosts.leftovers import TOKEN_VARIABLE, UndoError
 from dyno.hosts.process import Process
 from dyno.hosts.undo import Change, UndoJournal
 from dyno.model.base import RunError, UserError
+from dyno.model.study import FileSystem, Machine
 
 _PASS_ON = 'cat >/dev/null; kill -s "$1" "$2" 2>/dev/null'
 """For a shell: at the end of its standard input, which dyno holds however it ends, send a signal to a process."""
@@ -43,6 +47,10 @@ class LocalHost:
         self._environment = {**os.environ, TOKEN_VARIABLE: undo.token}
         self._folders: dict[Path, Change] = {}
         self._servers: dict[int, tuple[Change, Process]] = {}  # by id; each with what waits for the end of dyno
+        self._settings = kernel.KernelSettings(undo)
+        self._groups = ControlGroups(undo)
+        self._mounts: dict[Path, Change] = {}
+        self._file_systems: dict[Path, list[Change]] = {}  # by folder; in the order in which they are undone
 
     def start(
         self,
@@ -170,10 +178,98 @@ class LocalHost:
             if path.exists():
                 raise RunError(f"cannot remove {path}: {error}") from error
 
+    def make_file_system(self, spec: FileSystem, image: Path, mount: Path, limit: float) -> Mounted:
+        """Make a file system in a file, and mount it at a folder that does not exist yet.
+
+        Both have to lie in a temporary folder of this session; what the programs say is kept beside the image. `limit`
+        is in seconds, for all of it. Raises RunError; nothing is then left but what the programs said.
+        """
+        for path in (image, mount):
+            if not any(path.is_relative_to(folder) for folder in self._folders):
+                raise RunError(f"refusing to make {path}: it is not in a folder that this session made")
+        deadline = time.monotonic() + limit
+        log = image.with_name(f"{image.name}-made")
+        try:
+            image.parent.mkdir(parents=True, exist_ok=True)
+            filesystems.refuse(spec, image, self.free_disk(image.parent))
+            mount.mkdir(parents=True)
+        except OSError as error:
+            raise RunError(f"cannot make the file system {mount.name}: {error}") from error
+        # The kernel tells of files and mounts by these names, and so are they found again.
+        image, mount = image.resolve(), mount.resolve()
+
+        def run(*argv: str) -> str:
+            return self.run(argv, limit=max(deadline - time.monotonic(), 0), log=log)
+
+        done: list[Change] = []
+        try:
+            filesystems.allocate(image, spec.size)
+            done.insert(0, self._undo.will(Change("loop", {"file": str(image)})))
+            direct = "on" if spec.direct_io else "off"
+            device = Path(run("losetup", "--find", "--show", f"--direct-io={direct}", str(image)).strip())
+            filesystems.attest_direct_io(spec, device, image)
+            run(*filesystems.mkfs_command(spec, device))
+            # One entry for both: undoing unmounts all that is at the folder. A mount namespace that somebody makes
+            # meanwhile has copies of all mounts; below a shared one it follows when the file system is unmounted, else
+            # it would keep the loop device busy.
+            done.insert(0, self._undo.will(Change("mount", {"target": str(mount)})))
+            run("mount", "--bind", str(mount), str(mount))
+            run("mount", "--make-shared", str(mount))
+            run(*filesystems.mount_command(spec, device, mount))
+            found = filesystems.facts(spec, device, filesystems.attest_mount(spec, device, mount), image)
+        except BaseException:
+            with contextlib.suppress(UndoError):  # the journal keeps what stays, and the cause is what went wrong first
+                self._undo_file_system(image, mount, done)
+            raise
+        self._file_systems[mount] = done
+        return Mounted(folder=mount, device=device, image=image, spec=spec, facts=found)
+
+    def remove_file_system(self, mounted: Mounted) -> None:
+        """Unmount it, detach its device and remove its image. Raises UndoError where something still uses it."""
+        self._undo_file_system(mounted.image, mounted.folder, self._file_systems[mounted.folder])
+        del self._file_systems[mounted.folder]
+
+    def _undo_file_system(self, image: Path, mount: Path, changes: list[Change]) -> None:
+        while changes:
+            self._undo.undo(changes[0])
+            del changes[0]
+        image.unlink(missing_ok=True)
+        mount.rmdir()
+
+    def expect_mounts(self, folder: Path) -> Path:
+        """Before something is mounted at a folder or below it, by whomever; gives the folder as the kernel names it."""
+        folder = folder.resolve()
+        self._mounts[folder] = self._undo.will(Change("mount", {"target": str(folder)}))
+        return folder
+
+    def unmount(self, folder: Path) -> None:
+        """Unmount all that was expected at a folder and below it. Raises UndoError where something still uses it."""
+        self._undo.undo(self._mounts[folder])
+        del self._mounts[folder]
+
     def free_disk(self, path: Path) -> int:
         """Bytes that this user may still write on the file system of `path`."""
         status = os.statvfs(path)
         return status.f_bavail * status.f_frsize
+
+    def set_kernel(self, wanted: Mapping[kernel.Setting, str]) -> None:
+        """Have these settings in force, and those of earlier calls that are not among them as they were before.
+
+        Raises RunError naming the setting where one cannot be written, or is not what was written.
+        """
+        self._settings.set(wanted)
+
+    def drop_caches(self) -> None:
+        """Write back what is dirty and drop the caches of the whole machine. Raises RunError, also without root."""
+        kernel.drop_caches()
+
+    def confine(self, machine: Machine, cpus: str | None = None, *, parent: bool = False) -> Confinement:
+        """What holds processes to a machine and to CPUs. Equal machines share one group, which goes with the session.
+
+        Without limits there is no group, unless it is to be the `parent` of containers: they end by it. Raises
+        UserError where this machine has no such CPUs or not as much memory, RunError where it cannot be kept to.
+        """
+        return self._groups.confine(machine, cpus, parent=parent)
 
     def evict(self, paths: Sequence[Path]) -> None:
         """Write the files back and drop them from page cache; needs no root. Raises RunError."""

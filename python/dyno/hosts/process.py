@@ -92,6 +92,10 @@ class Process:
             return self._popen.returncode
         return self._reap() if self._has_ended(timeout) else None
 
+    def fileno(self) -> int:
+        """For `select`, of a process whose end was not yet asked for: readable as soon as it has ended."""
+        return self._pidfd
+
     def lines(self, timeout: float) -> list[str]:
         """The whole lines that its standard output gave, as soon as there are some or it ended, at most `timeout`."""
         assert self._popen.stdout is not None

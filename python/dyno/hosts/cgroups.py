@@ -1,0 +1,266 @@
+"""Control groups: what the processes of a system may use of the machine together, in a container or not.
+
+A group of ours lies at the top of its hierarchy and has the limits. Processes join children of it, natively one named
+`native`, in containers one that the engine makes: version 2 lets no process be beside children with controllers, and
+so a native process is as deep in the hierarchy as one in a container.
+
+Which version a controller is of is looked at for each: on hybrid machines those of version 1 stand beside version 2.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from dyno.hosts import leftovers
+from dyno.hosts.confinement import Confinement
+from dyno.hosts.undo import Change, UndoJournal
+from dyno.model.base import RunError, UserError
+from dyno.model.study import Machine
+from dyno.model.units import format_size
+
+CONTROLLERS = ("cpu", "memory")
+
+_PERIOD_US = 100_000  # the kernel's own default
+_LEAST_QUOTA_US = 1_000  # the kernel refuses less
+_PAGE = os.sysconf("SC_PAGE_SIZE")
+_NO_LIMIT = 2**62  # version 1 writes "none" as the largest multiple of a page below 2^63
+_CPUS = re.compile(r"(\d+)(?:-(\d+))?")
+_NATIVE = "native"
+
+
+@dataclass(frozen=True)
+class Hierarchy:
+    """Where a controller's groups are, and by which version's files it is set."""
+
+    top: Path
+    version: int
+
+
+def hierarchies(root: Path | None = None) -> dict[str, Hierarchy]:
+    """By controller, of those that are needed here; one that this machine does not have is absent."""
+    root = root or leftovers.CGROUPS
+    found = {name: Hierarchy(root / name, 1) for name in CONTROLLERS if (root / name / "cgroup.procs").exists()}
+    for top in (root, root / "unified"):
+        try:
+            offered = (top / "cgroup.controllers").read_text().split()
+        except OSError:
+            continue
+        found |= {name: Hierarchy(top, 2) for name in CONTROLLERS if name in offered}
+    return found
+
+
+def cpu_numbers(text: str) -> frozenset[int]:
+    """The CPUs that a list such as `0-1,3` names. Raises UserError, also for those that dyno may not use itself."""
+    usable = _usable()
+    numbers: set[int] = set()
+    for part in text.split(","):
+        found = _CPUS.fullmatch(part.strip())
+        if found is None or int(found[2] or found[1]) < int(found[1]):
+            raise UserError(f"{text!r} is not a list of CPUs such as 0-1,3")
+        for cpu in range(int(found[1]), int(found[2] or found[1]) + 1):
+            if cpu not in usable:
+                there = ",".join(map(str, sorted(usable)))
+                raise UserError(f"there is no CPU {cpu}, of {text!r}, that may be used here; there are {there}")
+            numbers.add(cpu)
+    return frozenset(numbers)
+
+
+def _usable() -> set[int]:
+    return os.sched_getaffinity(0)
+
+
+class ControlGroups:
+    """The groups of a session, one for each machine that its studies ask for. All go when the journal is closed."""
+
+    def __init__(self, undo: UndoJournal) -> None:
+        self._undo = undo
+        self._made: dict[Machine, Confinement] = {}
+
+    def confine(self, machine: Machine, cpus: str | None, *, parent: bool) -> Confinement:
+        """See `LocalHost.confine`."""
+        chosen = cpu_numbers(cpus) if cpus is not None else _usable()
+        if machine.cpus is not None and machine.cpus > len(chosen):
+            where = "may be used here" if cpus is None else f"are in {cpus!r}"
+            raise UserError(f"a machine of {machine.cpus:g} CPUs cannot be had: {len(chosen)} {where}")
+        if machine.memory is not None and machine.memory > (total := _memory_bytes()):
+            has = format_size(total)
+            raise UserError(f"a machine with {format_size(machine.memory)} of memory cannot be had: this one has {has}")
+        if machine == Machine() and not parent:
+            return Confinement(cpus=cpus)
+        if machine not in self._made:
+            self._made[machine] = self._make(machine)
+        return replace(self._made[machine], cpus=cpus)
+
+    def _make(self, machine: Machine) -> Confinement:
+        found = hierarchies()
+        for name, asked in (("cpu", machine.cpus), ("memory", machine.memory)):
+            if asked is not None and name not in found:
+                raise RunError(f"host.machine cannot be kept to: this kernel offers no control groups for {name}")
+        if not found:
+            raise RunError("containers cannot be kept together: this kernel offers no control groups")
+        if os.geteuid() != 0:
+            raise RunError("control groups (host.machine, containers) need root")
+        name = f"dyno-{self._undo.token}" + (f"-{len(self._made) + 1}" if self._made else "")
+        for top in {hierarchy.top for hierarchy in found.values() if hierarchy.version == 2}:
+            self._enable(top)
+        change = self._undo.will(Change("cgroup", {"name": name}))
+        tops = tuple(dict.fromkeys(hierarchy.top for hierarchy in found.values()))
+        try:
+            for top in tops:
+                (top / name).mkdir()
+            for controller, hierarchy in found.items():
+                _limit(controller, hierarchy.version, hierarchy.top / name, machine)
+                if hierarchy.version == 2:
+                    _turn_on(hierarchy.top / name, _missing(hierarchy.top / name))
+            for top in tops:
+                (top / name / _NATIVE).mkdir()
+        except (OSError, RunError) as error:
+            self._undo.undo(change)
+            if isinstance(error, OSError):
+                raise RunError(f"cannot make the control group {error.filename}: {error.strerror}") from error
+            raise
+        return Confinement(tuple(top / name / _NATIVE / "cgroup.procs" for top in tops), f"/{name}")
+
+    def _enable(self, top: Path) -> None:
+        """Have the controllers in the groups at the top of a hierarchy of version 2."""
+        missing = _missing(top)
+        if not missing:
+            return
+        change = self._undo.will(Change("cgroup-controllers", {"folder": str(top), "names": missing}))
+        try:
+            _turn_on(top, missing)
+        except RunError:
+            self._undo.undo(change)
+            raise
+
+
+def _missing(group: Path) -> list[str]:
+    offered = (group / "cgroup.controllers").read_text().split()
+    enabled = (group / "cgroup.subtree_control").read_text().split()
+    return [name for name in CONTROLLERS if name in offered and name not in enabled]
+
+
+def _turn_on(group: Path, names: list[str]) -> None:
+    if not names:
+        return
+    try:
+        (group / "cgroup.subtree_control").write_text(" ".join(f"+{name}" for name in names))
+    except OSError as error:
+        raise RunError(f"cannot enable the controllers {', '.join(names)} in {group}: {error.strerror}") from error
+
+
+def _limit(controller: str, version: int, group: Path, machine: Machine) -> None:
+    if controller == "cpu" and machine.cpus is not None:
+        quota = max(round(machine.cpus * _PERIOD_US), _LEAST_QUOTA_US)
+        if version == 2:
+            _write(group / "cpu.max", f"{quota} {_PERIOD_US}")
+        else:
+            _write(group / "cpu.cfs_period_us", str(_PERIOD_US))
+            _write(group / "cpu.cfs_quota_us", str(quota))
+    if controller == "memory" and machine.memory is not None:
+        # Whole pages, as the kernel would round it. Nothing goes to swap: it would be memory that was not asked for.
+        size = machine.memory // _PAGE * _PAGE
+        if version == 2:
+            _write(group / "memory.max", str(size))
+            swap = group / "memory.swap.max"
+            if swap.exists():
+                _write(swap, "0")
+        else:
+            _count_children(group)
+            _write(group / "memory.limit_in_bytes", str(size))
+            with_swap = group / "memory.memsw.limit_in_bytes"
+            if with_swap.exists():
+                _write(with_swap, str(size))
+
+
+def _count_children(group: Path) -> None:
+    """Older kernels of version 1 count what children use only where that is asked for."""
+    hierarchical = group / "memory.use_hierarchy"
+    if _text(hierarchical) == "0":
+        _write(hierarchical, "1")
+
+
+def _write(file: Path, value: str) -> None:
+    """A limit, read back. Raises RunError."""
+    try:
+        file.write_text(value)
+    except OSError as error:
+        raise RunError(f"cannot set {file.name} to {value}: {error.strerror}") from error
+    if (found := _text(file)) != value:
+        raise RunError(f"cannot set {file.name} to {value}: it is {found} after that was written")
+
+
+def limits_in_force(group: str) -> dict[str, float]:
+    """What the processes of a group of ours are held to; its own limits and those of the groups above it.
+
+    `cpus` and `memory_bytes` are left out where there is no limit; `memory_peak_bytes` is the most that the group has
+    used and `throttled_s` how long it had to wait for CPU time, both since it was made and left out where the kernel
+    does not tell.
+    """
+    return _in_force({name: (hierarchy, hierarchy.top / group.strip("/")) for name, hierarchy in hierarchies().items()})
+
+
+def limits_of(pid: int) -> dict[str, float]:
+    """`limits_in_force` of the group, of each controller, that a process is in. Empty where it has ended."""
+    try:
+        lines = Path(f"/proc/{pid}/cgroup").read_text().splitlines()
+    except OSError:
+        return {}
+    groups = {}
+    for line in lines:
+        _, controllers, path = line.split(":", 2)
+        for name, hierarchy in hierarchies().items():
+            if name in controllers.split(",") if hierarchy.version == 1 else not controllers:
+                groups[name] = (hierarchy, hierarchy.top / path.strip("/"))
+    return _in_force(groups)
+
+
+def _in_force(groups: dict[str, tuple[Hierarchy, Path]]) -> dict[str, float]:
+    limits: dict[str, float] = {}
+    for name, (hierarchy, group) in groups.items():
+        above = [group, *(folder for folder in group.parents if folder.is_relative_to(hierarchy.top))]
+        v2 = hierarchy.version == 2
+        if name == "cpu":
+            cpus = [limit for folder in above if (limit := (_cpus_v2 if v2 else _cpus_v1)(folder)) is not None]
+            if cpus:
+                limits["cpus"] = min(cpus)
+            stat = dict(line.split() for line in _text(group / "cpu.stat").splitlines())
+            throttled = stat.get("throttled_usec" if v2 else "throttled_time")
+            if throttled is not None:
+                limits["throttled_s"] = int(throttled) / (1e6 if v2 else 1e9)
+        else:
+            file = "memory.max" if v2 else "memory.limit_in_bytes"
+            sizes = [
+                int(text) for folder in above if (text := _text(folder / file)).isdigit() and int(text) < _NO_LIMIT
+            ]
+            if sizes:
+                limits["memory_bytes"] = min(sizes)
+            peak = _text(group / ("memory.peak" if v2 else "memory.max_usage_in_bytes"))
+            if peak:
+                limits["memory_peak_bytes"] = int(peak)
+    return limits
+
+
+def _cpus_v1(group: Path) -> float | None:
+    quota, period = _text(group / "cpu.cfs_quota_us"), _text(group / "cpu.cfs_period_us")
+    return int(quota) / int(period) if quota.isdigit() and period else None
+
+
+def _cpus_v2(group: Path) -> float | None:
+    quota, _, period = _text(group / "cpu.max").partition(" ")
+    return int(quota) / int(period) if quota.isdigit() else None
+
+
+def _text(file: Path) -> str:
+    """Empty where there is none: at the top of a hierarchy nothing is limited."""
+    try:
+        return file.read_text().strip()
+    except OSError:
+        return ""
+
+
+def _memory_bytes() -> int:
+    return os.sysconf("SC_PHYS_PAGES") * _PAGE
