@@ -55,7 +55,7 @@ mysql: servers ## a MySQL server for the tests, in the user's cache; Debian has 
 test-rust: mysql ## tests of the Rust workspace, on real servers
 	cargo test --locked --quiet
 
-test-python: setup tools ## tests of the Python package, on real systems
+test-python: setup tools mysql ## tests of the Python package, on real systems
 	$(BIN)/pytest
 
 fuzz: setup ## 100,000 generated study files through `dyno check`

@@ -6,13 +6,17 @@ import os
 import signal
 from collections.abc import Iterator
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from dyno import sql
+from dyno.deployments.base import Site
+from dyno.deployments.native import Native
 from dyno.hosts import accounts, undo
+from dyno.hosts.confinement import Confinement
 from dyno.model.base import InvalidRun, RunError
 from dyno.model.endpoint import Endpoint
 from dyno.systems.base import Place
@@ -188,6 +192,168 @@ def test_a_journal_that_nobody_holds_ends_it_and_removes_its_socket(server: Serv
     assert process.wait(LIMIT_S) is not None
     with pytest.raises(sql.SqlError):
         sql.connect(endpoint, limit=1)
+
+
+def fill(server: ServerSystem[Any], rows: int = 20_000) -> None:
+    """A table, loaded as the lab loads one."""
+    server.start(0, LIMIT_S)
+    with sql.connect(server.ready(LIMIT_S), limit=LIMIT_S) as connection:
+        connection.rows("CREATE TABLE filled (k INTEGER PRIMARY KEY, v VARCHAR(100))")
+        for first in range(0, rows, 5000):
+            some = ",".join(f"({k}, '{'x' * 100}')" for k in range(first, first + 5000))
+            connection.rows(f"INSERT INTO filled VALUES {some}")
+    server.stop(LIMIT_S)
+
+
+def test_after_a_cold_start_its_own_caches_hold_no_rows_and_reading_them_is_noticed(
+    server: ServerSystem[Any],
+) -> None:
+    assert server.cached(cold=True) == {}
+    fill(server)
+    server.start(1, LIMIT_S)
+    endpoint = server.ready(LIMIT_S)
+    cold = server.cached(cold=True)
+    assert cold["tables"] >= 1
+    assert cold["tables_bytes"] <= 256 * 1024
+    assert 0 <= cold["pool_dirty_bytes"] <= cold["pool_bytes"]
+    with sql.connect(endpoint, limit=LIMIT_S) as connection:
+        assert connection.value("SELECT count(*) FROM filled WHERE v LIKE 'x%'") == 20_000
+    with pytest.raises(InvalidRun, match=r"caches are not cold: \d+ pages of the workload's \d+ tables"):
+        server.cached(cold=True)
+    assert server.cached(cold=False)["pool_bytes"] > cold["pool_bytes"] + 20_000 * 100
+    server.stop(LIMIT_S)
+
+
+def test_what_was_loaded_leaves_nothing_to_be_tidied_up_during_the_runs(place: Place) -> None:
+    # MariaDB goes back to every row that was inserted: 20,000 of them came into the pool after each cold start.
+    server = make("mariadb", place)
+    server.provision(LIMIT_S)
+    server.prepare(LIMIT_S)
+    fill(server)
+    server.start(1, LIMIT_S)
+    server.ready(LIMIT_S)
+    assert server.status()["innodb_history_list_length"] == 0
+    server.destroy()
+
+
+def shared_memory() -> set[str]:
+    """The segments that no process uses."""
+    lines = [line.split() for line in Path("/proc/sysvipc/shm").read_text().splitlines()[1:]]
+    return {words[1] for words in lines if words[6] == "0"}
+
+
+@pytest.mark.parametrize("connect", ["socket", "tcp"])
+def test_one_that_is_to_be_killed_comes_back_with_all_that_was_committed(name: str, connect: str, place: Place) -> None:
+    before = shared_memory()
+    server = make(name, place, stop="kill", connect=connect)
+    server.provision(LIMIT_S)
+    server.prepare(LIMIT_S)
+    server.start(1, LIMIT_S)
+    endpoint = server.ready(LIMIT_S)
+    with sql.connect(endpoint, limit=LIMIT_S) as connection:
+        connection.rows("CREATE TABLE t (k INTEGER PRIMARY KEY)")
+        connection.rows("INSERT INTO t VALUES (42)")
+    pid = pid_of(endpoint)
+    status = server.status()
+    assert status["recovery_s"] > 0
+    assert server.running is not None
+    assert server.running.pid != pid
+    assert not Path(f"/proc/{pid}").exists()
+    # Workloads look at the store where it was.
+    with sql.connect(endpoint, limit=LIMIT_S) as connection:
+        assert connection.rows("SELECT k FROM t") == [(42,)]
+    server.stop(LIMIT_S)
+    server.check(LIMIT_S)
+    assert shared_memory() <= before
+    server.destroy()
+
+
+def test_one_that_was_to_be_killed_and_does_not_come_back_is_a_run_error(name: str, place: Place) -> None:
+    server = make(name, place, stop="kill")
+    server.provision(LIMIT_S)
+    server.prepare(LIMIT_S)
+    server.start(1, LIMIT_S)
+    server.ready(LIMIT_S)
+    gone = {"postgresql": "global/pg_control"}.get(name, "ibdata1")
+    (place.data / gone).unlink()
+    with pytest.raises(RunError, match=f"{server.program} ended .* as it started"):
+        server.status()
+    server.stop(LIMIT_S)
+    server.destroy()
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "engine"),
+    [
+        ("mariadb", {"innodb_linux_aio": "aio"}, "libaio"),
+        ("mariadb", {"innodb_use_native_aio": False}, "none"),
+        ("mysql", {}, "libaio"),
+        ("postgresql", {}, "not told"),
+    ],
+)
+def test_what_it_reads_and_writes_by_is_in_its_own_words(
+    name: str, options: dict[str, Any], engine: str, place: Place
+) -> None:
+    default = make(name, place)
+    default.provision(LIMIT_S)
+    default.prepare(LIMIT_S)
+    default.start(1, LIMIT_S)
+    default.ready(LIMIT_S)
+    assert default.facts()["io_engine"] in ("io_uring", "libaio", "none") or name == "postgresql"
+    default.stop(LIMIT_S)
+    # Into the same log: what an earlier start said does not count.
+    server = make(name, place, **options)
+    server.start(2, LIMIT_S)
+    server.ready(LIMIT_S)
+    assert server.facts() == {"io_engine": engine}
+    server.destroy()
+
+
+@pytest.mark.parametrize(
+    ("name", "recorded"),
+    [
+        ("mariadb", {"innodb_log_file_size", "innodb_log_file_buffering"}),
+        ("mysql", {"innodb_redo_log_capacity", "innodb_buffer_pool_instances"}),
+    ],
+)
+def test_a_small_pool_is_as_small_as_asked_and_what_writes_depend_on_is_recorded(
+    name: str, recorded: set[str], place: Place
+) -> None:
+    server = make(name, place, innodb_buffer_pool_size="64M", innodb_flush_method="fsync")
+    server.provision(LIMIT_S)
+    server.prepare(LIMIT_S)
+    server.start(1, LIMIT_S)
+    server.ready(LIMIT_S)
+    settings = server.settings()
+    assert settings["innodb_buffer_pool_size"] == 64 * 2**20
+    assert settings["innodb_flush_method"].lower() == "fsync"
+    assert recorded <= settings.keys()
+    server.destroy()
+
+
+def test_it_starts_within_the_limits_of_its_deployment(name: str, place: Place) -> None:
+    cpu = min(os.sched_getaffinity(0))
+    folder = place.data.parent
+    site = Site(place.host, folder, folder, place.logs, Confinement(cpus=str(cpu)))
+    server = make(name, replace(place, deployment=Native(site)))
+    server.provision(LIMIT_S)
+    server.prepare(LIMIT_S)
+    server.start(1, LIMIT_S)
+    pid = pid_of(server.ready(LIMIT_S))
+    assert os.sched_getaffinity(pid) == {cpu}
+    server.destroy()
+
+
+def test_its_recipe_names_files_that_are_there_each_once(server: ServerSystem[Any]) -> None:
+    recipe = server.recipe()
+    assert type(server).brings_recipe
+    assert recipe is not None
+    everything = [*recipe.programs, *recipe.files]
+    assert len(everything) == len(set(everything))
+    assert all(path.is_absolute() and path.is_file() for path in everything)
+    assert {Path(word) for word in server.words(server.program) if word.count("/") > 1 and ":" not in word} <= {
+        *everything
+    }
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root starts servers as other users")

@@ -94,8 +94,8 @@ class InnodbSystem(ServerSystem[O]):
     account = "mysql"
     telling = r"\[ERROR\]"
     brings_recipe = True
-    tablespaces: ClassVar[str]
-    """The table of information_schema that has the id and the name of every tablespace."""
+    dictionary: ClassVar[str]
+    """The table of information_schema that has the name of every table and the id of its tablespace, opened or not."""
 
     @classmethod
     def most_clients(cls, options: O) -> int | None:
@@ -154,7 +154,7 @@ class InnodbSystem(ServerSystem[O]):
         }
         if not cold:
             return evidence
-        of_ours = f"FROM information_schema.{self.tablespaces} WHERE NAME LIKE '{DATABASE}/%'"
+        of_ours = f"FROM information_schema.{self.dictionary} WHERE NAME LIKE '{DATABASE}/%' AND SPACE > 0"
         tables = int(connection.value(f"SELECT COUNT(*) {of_ours}"))
         if not tables:
             return evidence  # they share the system's tablespace, or there are none: nothing tells their pages apart

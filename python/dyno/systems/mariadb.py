@@ -55,7 +55,7 @@ class MariadbSystem(InnodbSystem[MariadbOptions]):
     Options = MariadbOptions
     program = "mariadbd"
     leaves_data_alone = _LEAVES_DATA_ALONE
-    tablespaces = "INNODB_SYS_TABLESPACES"
+    dictionary = "INNODB_SYS_TABLES"
 
     def programs(self) -> dict[str, Path]:
         """By the PATH, and where Debian has them, which is not on every user's PATH."""

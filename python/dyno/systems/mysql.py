@@ -63,7 +63,7 @@ class MysqlSystem(InnodbSystem[MysqlOptions]):
     Options = MysqlOptions
     program = "mysqld"
     leaves_data_alone = _LEAVES_DATA_ALONE
-    tablespaces = "INNODB_TABLESPACES"
+    dictionary = "INNODB_TABLES"
 
     @cached_property
     def _root(self) -> Path | None:
@@ -115,7 +115,9 @@ class MysqlSystem(InnodbSystem[MysqlOptions]):
     def recipe(self) -> Recipe:
         """The server, its plugins, its messages in English and its character sets."""
         if (root := self._root) is not None:
-            return Recipe(self.kind, (_loader(root),), tuple(_needed(root)), self.account)
+            loader = _loader(root)
+            files = [path for path in _needed(root) if path != loader]
+            return Recipe(self.kind, (loader,), tuple(files), self.account)
         program = self.programs()["mysqld"]
         said = self.place.host.run(
             [str(program), "--no-defaults", "--verbose", "--help"], limit=60.0, log=self.place.logs / "mysqld-help"

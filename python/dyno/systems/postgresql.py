@@ -223,7 +223,7 @@ class PostgresqlSystem(ServerSystem[PostgresqlOptions]):
 
     def read_cached(self, connection: sql.Connection, cold: bool) -> dict[str, Any]:
         """Its shared buffers, page by page, where it has the extension that shows them."""
-        if not connection.rows("SELECT FROM pg_extension WHERE extname = 'pg_buffercache'"):
+        if not connection.rows("SELECT 1 FROM pg_extension WHERE extname = 'pg_buffercache'"):
             return {}
         (row,) = connection.rows(
             "SELECT count(b.relfilenode), count(*) FILTER (WHERE b.isdirty), count(c.oid), "

@@ -22,7 +22,7 @@ pub trait Protocol: Connection + Send + Sized {
     /// The kind, as in the job.
     const KIND: &'static str;
 
-    /// The statement that gives the isolation of a connection's transactions.
+    /// The statement that gives the name and the value of what isolates a connection's transactions.
     const ISOLATION: &'static str;
 
     /// The server of a job of this kind.
@@ -34,8 +34,9 @@ pub trait Protocol: Connection + Send + Sized {
 
 impl Protocol for dyno_sql::Mysql {
     const KIND: &'static str = "mysql";
-    // MySQL dropped the older name, and MariaDB took on the newer one only with version 11.
-    const ISOLATION: &'static str = "SELECT variable_value FROM information_schema.session_variables \
+    // MySQL dropped the older name, and MariaDB took on the newer one only with version 11. There is no table that both
+    // have them in.
+    const ISOLATION: &'static str = "SHOW SESSION VARIABLES \
          WHERE variable_name IN ('tx_isolation', 'transaction_isolation')";
 
     fn server(backend: &BackendJob) -> Option<&Server> {
@@ -52,7 +53,8 @@ impl Protocol for dyno_sql::Mysql {
 
 impl Protocol for dyno_sql::Postgres {
     const KIND: &'static str = "postgresql";
-    const ISOLATION: &'static str = "SELECT current_setting('transaction_isolation')";
+    const ISOLATION: &'static str =
+        "SELECT name, setting FROM pg_settings WHERE name = 'transaction_isolation'";
 
     fn server(backend: &BackendJob) -> Option<&Server> {
         match backend {
@@ -168,6 +170,7 @@ fn isolation<C: Protocol>(connection: &mut C) -> Result<String, OperationError> 
     let mut statement = connection.prepare(C::ISOLATION)?;
     let mut name = String::new();
     connection.query(&mut statement, &[], |row| {
+        row.text()?;
         name = String::from_utf8_lossy(row.text()?)
             .to_lowercase()
             .replace('-', " ");
