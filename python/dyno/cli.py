@@ -23,6 +23,7 @@ from dyno.analysis import (
     gate_blocks,
     gate_sessions,
     refuse_unlike,
+    timing,
 )
 from dyno.design import FEWEST_BLOCKS, forecast, of_pilot
 from dyno.hosts import LocalHost, UndoJournal, tools, undo
@@ -45,7 +46,7 @@ from dyno.report import to_csv, to_json
 from dyno.report import write as write_report
 from dyno.report.selfcheck import block, block_of
 from dyno.report.terminal import show as show_findings
-from dyno.report.terminal import show_folders, show_selfcheck
+from dyno.report.terminal import show_folders, show_selfcheck, show_timing
 from dyno.selfcheck.kept import UnreadableSelfcheck, keep, kept
 from dyno.store import Results, StoreFull, list_results, new_results
 from dyno.study import attached, interleave, json_schema, load
@@ -405,10 +406,13 @@ def _what_is_wrong(study: Study, runs: Sequence[RunRecord], findings: Findings) 
 @click.argument("folder", type=click.Path(path_type=Path))
 @click.option("--format", "form", type=click.Choice(["table", "json", "csv"]), default="table", show_default=True)
 @click.option("--response", "chosen", multiple=True, help="Show this response; may be given several times.")
+@click.option("--timing", "timed", is_flag=True, help="Show where the time of runs went instead, step by step.")
 @_answers_for_errors
-def show(folder: Path, form: str, chosen: tuple[str, ...]) -> int:
+def show(folder: Path, form: str, chosen: tuple[str, ...], timed: bool) -> int:
     """Show what a results folder says."""
     results = Results(folder)
+    if timed:
+        return _show_timing(results, form, chosen)
     findings = _findings(results, chosen)
     known = list(dict.fromkeys(cell.response for cell in findings.cells))
     for name in chosen:
@@ -421,6 +425,17 @@ def show(folder: Path, form: str, chosen: tuple[str, ...]) -> int:
     else:
         show_findings(findings, Console(highlight=False), chosen or None)
         _show_block(results)
+    return DONE
+
+
+def _show_timing(results: Results, form: str, chosen: Sequence[str]) -> int:
+    if form == "csv" or chosen:
+        raise UserError("--timing goes with --format table or json, and with no --response")
+    found = timing(results.study, results.runs)
+    if form == "json":
+        click.echo(json.dumps([each.model_dump(mode="json") for each in found], indent=1))
+    else:
+        show_timing(found, results.study.compare, Console(highlight=False))
     return DONE
 
 

@@ -283,6 +283,10 @@ def test_show_knows_the_responses_that_there_are(dyno: Dyno, study: Write, tmp_p
     folder = results_of(tmp_path, "simulated")
     assert "mean latency" in dyno("show", folder, "--response", "latency_mean").stdout
     refused(dyno("show", folder, "--response", "latncy"), "latncy", "throughput")
+    timed, *_ = json.loads(dyno("show", folder, "--timing", "--format", "json").stdout)
+    assert {each["step"] for each in timed["steps"]} >= {"restore", "start", "ready", "drive", "stop"}
+    assert "around the run" in dyno("show", folder, "--timing").stdout
+    refused(dyno("show", folder, "--timing", "--response", "throughput"), "--timing goes with")
     rows = list(csv.DictReader(io.StringIO(dyno("show", folder, "--format", "csv").stdout)))
     assert {"response", "mean", "n"} <= rows[0].keys()
 

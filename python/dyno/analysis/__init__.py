@@ -5,6 +5,7 @@ from __future__ import annotations
 from dyno.analysis.findings import analyse
 from dyno.analysis.folders import compare_folders
 from dyno.analysis.gate import Session, cannot_tell, gate_blocks, gate_sessions, refuse_unlike
+from dyno.analysis.timing import timing
 
 __all__ = [
     "Session",
@@ -14,4 +15,5 @@ __all__ = [
     "gate_blocks",
     "gate_sessions",
     "refuse_unlike",
+    "timing",
 ]

@@ -290,6 +290,24 @@ class FolderComparison(Frozen):
     remark: Annotated[str, Field(description="in how many runs of either folder there is no steady state")] = ""
 
 
+class StepTiming(Frozen):
+    """How long one step of a run took, over the runs that have it."""
+
+    step: Annotated[str, Field(description="as run.json has it")]
+    n: Annotated[int, Field(description="runs that have it")]
+    median_s: float
+    p95_s: Annotated[float, Field(description="95th percentile")]
+
+
+class Timing(Frozen):
+    """Where the time of ok runs goes, at one level of the compared factor."""
+
+    level: Annotated[str | None, Field(description="None where nothing is compared")]
+    runs: int
+    steps: Annotated[tuple[StepTiming, ...], Field(description="in the order in which they are taken")]
+    around: Annotated[StepTiming, Field(description="of each run, all steps but drive and prepare together")]
+
+
 class TargetCell(Frozen):
     """What one cell says of a target."""
 

@@ -22,7 +22,9 @@ from dyno.model.findings import (
     FolderComparison,
     OverallRatio,
     PublishedResult,
+    StepTiming,
     TargetResult,
+    Timing,
     Variation,
     format_estimate,
     format_p,
@@ -31,6 +33,7 @@ from dyno.model.findings import (
     format_reached,
     format_share,
 )
+from dyno.model.run import Step
 from dyno.model.units import format_percent
 from dyno.report.selfcheck import Block
 from dyno.report.text import foremost, part_of
@@ -91,6 +94,34 @@ def show(findings: Findings, console: Console, chosen: Sequence[str] | None = No
             *(Text(f"- {_plain(note)}") for note in findings.notes),
         ]
     _print(console, Group(*parts))
+
+
+def show_timing(found: Sequence[Timing], compared: str | None, console: Console) -> None:
+    """Print where the time of runs goes: a column a level, a row a step."""
+    if not found:
+        _print(console, Text("No ok run: nothing to time."))
+        return
+    steps = {each.step for of in found for each in of.steps}
+    order = [step.value for step in Step if step.value in steps]
+    table = _table()
+    _columns(table, "step")
+    _columns(table, *(each.level or "seconds" for each in found), justify="right")
+    for step in order:
+        of_levels = [next((each for each in of.steps if each.step == step), None) for of in found]
+        _row(table, step, *(_seconds(each) for each in of_levels))
+    table.add_section()
+    _row(table, Text("around the run", style="bold"), *(_seconds(each.around) for each in found))
+    runs = ", ".join(f"{each.level}: {each.runs:,}" if each.level else f"{each.runs:,}" for each in found)
+    by = f" by {_plain(compared)}" if compared else ""
+    about = (
+        f"Median and 95th percentile of ok runs ({runs}). Around the run is all but drive and prepare; "
+        "data are prepared once for many runs."
+    )
+    _print(console, Group(_heading(f"Seconds of each step{by}"), table, Text(), Text(_plain(about), style="dim")))
+
+
+def _seconds(found: StepTiming | None) -> str:
+    return "-" if found is None else f"{found.median_s:.2f} / {found.p95_s:.2f}"
 
 
 def show_selfcheck(found: Block, console: Console) -> None:
