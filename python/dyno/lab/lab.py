@@ -13,13 +13,12 @@ from dyno.design import Design, Stop
 from dyno.hosts import LocalHost
 from dyno.hosts.cgroups import cpu_numbers
 from dyno.lab.datasets import DataSets
-from dyno.lab.disk import DiskGuard
 from dyno.lab.execution import Execution, NewRunner
 from dyno.lab.interrupt import Interrupt
 from dyno.lab.listener import Listener
 from dyno.lab.rooms import Rooms
 from dyno.lab.runner import WatchedRunner
-from dyno.lab.sites import Sites, kernel_settings, refused
+from dyno.lab.sites import Site, Sites, kernel_settings, refused
 from dyno.model.base import RunError, UserError
 from dyno.model.run import Slot
 from dyno.model.study import Cell, Study
@@ -203,11 +202,14 @@ class Lab:
             site=site,
             interrupt=self._interrupt,
             logs=logs,
-            new_runner=self._runners(scratch, site.guard, cell.host.pin.driver),
+            new_runner=self._runners(scratch, cell, site),
             versions={**site.versions, **self._drivers[cell.workload.kind]},
         )
 
-    def _runners(self, scratch: Path, guard: DiskGuard, cpus: str | None) -> NewRunner:
+    def _runners(self, scratch: Path, cell: Cell, site: Site) -> NewRunner:
+        kind = self._rooms.systems[cell.system.kind]
+        embedded = kind.reached_by(kind.Options.model_validate(cell.system.options)) is None
+
         def new(
             limit: float,
             on_started: Callable[[int], None] = lambda _pid: None,
@@ -220,12 +222,13 @@ class Lab:
                 folder=folder,
                 logs=scratch / "logs",
                 limit=limit,
-                guard=guard,
+                guard=site.guard,
                 interrupt=self._interrupt,
                 listener=self._listener,
                 on_started=on_started,
                 on_ended=on_ended,
-                cpus=cpus,
+                cpus=cell.host.pin.driver,
+                confinement=site.deployment.site.confinement if embedded else None,
             )
 
         return new

@@ -12,7 +12,7 @@ from dyno.model import responses
 from dyno.model.base import UserError
 from dyno.model.pairs import pairs
 from dyno.model.registry import find
-from dyno.model.study import Cell, Kinds, Machine, Mismatch, Study
+from dyno.model.study import Cell, Kinds, Mismatch, Study
 from dyno.observers.base import Observer
 from dyno.systems.base import System
 from dyno.workloads.base import Workload
@@ -72,20 +72,6 @@ class Rooms:
         options = system.Options.model_validate(cell.system.options)
         if why := workload.refuses(system.backend, system.reached_by(options)):
             return Mismatch("workload", f"{why} ({cell.name})", cell)
-        limited = [
-            key
-            for key, given in (
-                ("host.machine", cell.host.machine != Machine()),
-                ("host.pin.system", cell.host.pin.system),
-            )
-            if given
-        ]
-        if limited and system.reached_by(options) is None:
-            text = (
-                f"{cell.system.kind} has no process of its own to be held to it, it works inside the driver's "
-                f"({cell.name})"
-            )
-            return Mismatch(limited[0], text, cell)
         most = system.most_clients(options)
         if most is not None and workload.clients() > most:
             text = (

@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from dyno.hosts import LocalHost, Process
+from dyno.hosts.confinement import Confinement
 from dyno.lab.disk import DiskGuard
 from dyno.lab.interrupt import Interrupt
 from dyno.lab.listener import Listener
@@ -35,8 +36,12 @@ class WatchedRunner:
         on_started: Callable[[int], None],
         on_ended: Callable[[], None] = lambda: None,
         cpus: str | None = None,
+        confinement: Confinement | None = None,
     ) -> None:
-        """`on_started` is told each process, `on_ended` that all are over; `cpus` are the only ones they may use."""
+        """`on_started` is told each process, `on_ended` that all are over; `cpus` are the only ones they may use.
+
+        `confinement` holds them too where the system works inside them.
+        """
         self.core = core
         self.folder = folder
         self.commands: list[tuple[str, ...]] = []
@@ -51,7 +56,8 @@ class WatchedRunner:
         self._listener = listener
         self._on_started = on_started
         self._on_ended = on_ended
-        self._around = () if cpus is None else ("taskset", "--cpu-list", cpus)
+        self._confinement = confinement or Confinement()
+        self._pinned = () if cpus is None else ("taskset", "--cpu-list", cpus)
 
     def execute(self, argv: Sequence[str], *, kept_as: str | None = None) -> int:
         """The driver's exit status. Raises RunError past the limit and DiskFull; it is then ended."""
@@ -66,8 +72,8 @@ class WatchedRunner:
         processes: list[Process] = []
         try:
             for number, words in enumerate(argvs):
-                argv = (*self._around, *words)
-                self.commands.append(argv)
+                argv, _ = self._confinement.around((*self._pinned, *words), None)
+                self.commands.append(tuple(argv))
                 log = self.logs / (kept_as or ("driver" if len(argvs) == 1 else f"driver-{number}"))
                 processes.append(self._host.start(argv, log=log, lines=kept_as is None))
                 self._on_started(processes[-1].pid)
