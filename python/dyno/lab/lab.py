@@ -130,10 +130,11 @@ class Lab:
                     self._versions[cell.system.kind] = system.provision(self._study.limits.provision)
                 except RunError as error:
                     raise UserError(f"system {cell.system.kind} cannot be provided: {error}") from error
-            if cell.workload.kind not in self._drivers:
+            workload = self._workload(cell)
+            if workload.program() not in self._drivers:
                 logs, limit = self._workspace / "logs", self._study.limits.provision
                 try:
-                    self._drivers[cell.workload.kind] = self._workload(cell).provision(self._host, logs, limit)
+                    self._drivers[workload.program()] = workload.provision(self._host, logs, limit)
                 except RunError as error:
                     raise UserError(f"workload {cell.workload.kind} cannot be provided: {error}") from error
 
@@ -173,20 +174,21 @@ class Lab:
 
     def _execution(self, number: int, slot: Slot, cell: Cell, scratch: Path) -> Execution:
         logs = scratch / "logs"
+        workload = self._workload(cell)
         return Execution(
             study=self._study,
             cell=cell,
             slot=slot,
             run=number,
             system=self._system(cell, logs),
-            workload=self._workload(cell),
+            workload=workload,
             observers=self._observers(scratch) if self._watches(cell) else [],
             data_sets=self._data_sets,
             guard=self._guard,
             interrupt=self._interrupt,
             logs=logs,
             new_runner=self._runners(scratch),
-            versions={**self._versions[cell.system.kind], **self._drivers[cell.workload.kind]},
+            versions={**self._versions[cell.system.kind], **self._drivers[workload.program()]},
         )
 
     def _runners(self, scratch: Path) -> Callable[[float, Callable[[int], None]], WatchedRunner]:
