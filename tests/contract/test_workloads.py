@@ -579,3 +579,41 @@ def test_rows_that_went_missing_from_a_real_server_are_found(system: str, place:
     assert checked.status["ledger.lost"] == 50
     assert checked.wrong is not None
     assert checked.wrong.startswith("50 rows lost")
+
+
+@pytest.mark.parametrize("system", ["mariadb", "postgresql"])
+def test_go_ycsb_writes_every_row_that_dyno_loaded_with_keys_in_their_order(
+    system: str, place: Place, runners: Runners
+) -> None:
+    # Of each driver the key is its own to write, and an update that finds none is a success to go-ycsb.
+    options = {"records": 20, "operations": 600, "threads": 2, "key_chooser": "uniform", "write_all_fields": True}
+    workload = make(
+        "ycsb", driver="go-ycsb", mix=None, proportions={"update": "100%"}, insert_order="ordered", **options
+    )
+    loaded: list[Any] = []
+    load = workload.load
+
+    def rows(endpoint: Endpoint) -> list[Any]:
+        with sql.connect(endpoint, limit=LIMIT_S) as connection:
+            return [tuple(row) for row in connection.rows("SELECT ycsb_key, field0 FROM usertable ORDER BY ycsb_key")]
+
+    def load_and_look(runner: Any, endpoint: Endpoint, seed: int) -> None:
+        load(runner, endpoint, seed)
+        loaded.extend(rows(endpoint))
+
+    workload.load = load_and_look  # type: ignore[method-assign]
+    written: list[Any] = []
+    measured, checked = carry_out_and_check(
+        workload, system, place, runners, between=lambda endpoint: written.extend(rows(endpoint))
+    )
+    assert measured.responses["update.throughput"] > 0
+    assert checked == Checked()
+    assert [key for key, _ in written] == [key for key, _ in loaded]
+    assert not set(written) & set(loaded)
+
+
+def test_go_ycsb_is_ended_by_time_and_loads_hashed_keys_itself(place: Place, runners: Runners) -> None:
+    options = {"mix": "a", "records": 200, "operations": None, "duration": "500 ms", "threads": 2}
+    measured, checked = carry_out_and_check(make("ycsb", driver="go-ycsb", **options), "mariadb", place, runners)
+    assert (measured.ended_by, measured.errors, checked) == ("duration", {}, Checked())
+    assert 0 < measured.responses["elapsed"] < 5

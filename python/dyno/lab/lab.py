@@ -132,9 +132,10 @@ class Lab:
         logs, limit = self._workspace / "logs", self._study.limits.provision
         self._try_host()
         for cell in self._study.cells:
-            if cell.workload.kind not in self._drivers:
+            workload = self._workload(cell)
+            if workload.program() not in self._drivers:
                 with refused(f"workload {cell.workload.kind} cannot be provided"):
-                    self._drivers[cell.workload.kind] = self._workload(cell).provision(self._host, logs, limit)
+                    self._drivers[workload.program()] = workload.provision(self._host, logs, limit)
         for cell, site in self._sites.make():
             with refused(f"system {cell.system.kind} cannot be provided"):
                 system = self._system(cell, logs)
@@ -190,20 +191,21 @@ class Lab:
 
     def _execution(self, number: int, slot: Slot, cell: Cell, scratch: Path) -> Execution:
         logs, site = scratch / "logs", self._sites.of(cell)
+        workload = self._workload(cell)
         return Execution(
             study=self._study,
             cell=cell,
             slot=slot,
             run=number,
             system=self._system(cell, logs),
-            workload=self._workload(cell),
+            workload=workload,
             observers=self._observers(scratch) if self._watches(cell) else [],
             data_sets=self._data_sets,
             site=site,
             interrupt=self._interrupt,
             logs=logs,
             new_runner=self._runners(scratch, cell, site),
-            versions={**site.versions, **self._drivers[cell.workload.kind]},
+            versions={**site.versions, **self._drivers[workload.program()]},
         )
 
     def _runners(self, scratch: Path, cell: Cell, site: Site) -> NewRunner:

@@ -145,6 +145,10 @@ class Workload(ABC, Generic[O]):
     def __init__(self, options: O) -> None:
         self.options = options
 
+    def program(self) -> str:
+        """What carries it out: workloads of the same one are provided for once a study."""
+        return self.kind
+
     def provision(self, host: LocalHost, logs: Path, limit: float) -> dict[str, str]:
         """Have the driver ready where it is a program of others; versions by name. Raises RunError."""
         return {}

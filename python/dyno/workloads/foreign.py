@@ -12,7 +12,6 @@ from dyno import sql
 from dyno.model.base import InvalidRun, RunError
 from dyno.model.endpoint import Endpoint
 from dyno.workloads.base import Runner
-from dyno.workloads.ycsb import MIXES
 
 _LEAST_REACHED = 0.99
 _FIGURE = re.compile(r"[0-9]{1,15}(\.[0-9]+)?([eE]-?[0-9]{1,2})?")  # as C, Go and Java write what is finite
@@ -34,6 +33,10 @@ class Tool:
         status = runner.execute(words, kept_as=self._kept_as(phase))
         if status != 0:
             raise RunError(f"{self.name} {phase} ended with status {status}: {self.last_words(runner, phase)}")
+        return self.said(runner, phase)
+
+    def said(self, runner: Runner, phase: str) -> str:
+        """What it wrote to its standard output when it was run."""
         return (runner.logs / f"{self._kept_as(phase)}.stdout").read_text(errors="replace")
 
     def last_words(self, runner: Runner, phase: str) -> str:
@@ -89,10 +92,10 @@ def installed(program: str, package: str) -> str:
 # YCSB and its like
 
 
-def core_workload(mix: str, chooser: str) -> dict[str, Any]:
+def core_workload(mix: Mapping[str, float], chooser: str, insert_order: str = "hashed") -> dict[str, Any]:
     """The properties of YCSB's core workloads that a mix and a choice of keys stand for."""
-    shares = {f"{name.replace('_', '')}proportion": MIXES[mix].get(name, 0.0) for name in _SHARES}
-    return {**shares, "requestdistribution": chooser, "insertorder": "hashed"}
+    shares = {f"{name.replace('_', '')}proportion": mix.get(name, 0.0) for name in _SHARES}
+    return {**shares, "requestdistribution": chooser, "insertorder": insert_order}
 
 
 def in_words(properties: Mapping[str, Any]) -> list[str]:

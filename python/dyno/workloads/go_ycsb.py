@@ -7,6 +7,7 @@ address; a read of a key that is not there counts as one that succeeded; its int
 
 from __future__ import annotations
 
+import dataclasses
 import re
 import time
 from collections.abc import Iterator, Mapping
@@ -23,11 +24,16 @@ from dyno.model.base import Frozen, InvalidRun, RunError
 from dyno.model.endpoint import Endpoint
 from dyno.model.units import Duration, Share, Size
 from dyno.workloads import foreign
-from dyno.workloads.base import INTERVAL_COLUMNS, Measured, Runner, Workload
-from dyno.workloads.ycsb import CHOOSERS, stored_bytes
+from dyno.workloads.base import INTERVAL_COLUMNS, Checked, Measured, Runner, Workload
+from dyno.workloads.core_workloads import CHOOSERS, MIXES, stored_bytes
 
 _TOOL = foreign.Tool("go-ycsb", r"(?i)panic|fatal|error")  # a panic's reason stands before a page of stacks
 _OPERATIONS = ("READ", "UPDATE", "INSERT", "SCAN", "READ_MODIFY_WRITE")
+_ENDLESS = 10**12  # operations, where time ends it
+_TO_CONNECT_S = 0.2  # of its life before its first operation; seen on a busy machine of two cores
+KEY_DIGITS = 20
+"""Of a key's number, as dyno writes it: with as many, and keys in their order, both find the rows of either."""
+
 _COLUMNS = {"Avg": "mean", "50th": "p50", "90th": "p90", "95th": "p95", "99th": "p99", "99.9th": "p999", "Max": "max"}
 
 
@@ -61,27 +67,212 @@ class GoYcsbOptions(Frozen):
         return self.key_chooser or CHOOSERS.get(self.mix, "zipfian")
 
 
-class GoYcsbWorkload(Workload[GoYcsbOptions]):
-    """`go-ycsb load`, then `go-ycsb run`; the database itself is asked what became of them."""
+@dataclass(frozen=True)
+class Asked:
+    """What go-ycsb is to do, whichever options say so. Times are in seconds, lengths in bytes.
 
-    kind = "go-ycsb"
-    Options = GoYcsbOptions
+    `operations` end it or `seconds`, whichever comes first. `target` is in operations a second. `more` are parameters
+    of the chooser by go-ycsb's names.
+    """
+
+    mix: Mapping[str, float]
+    chooser: str
+    records: int
+    operations: int | None
+    seconds: float | None
+    warmup: float
+    threads: int
+    field_count: int
+    field_length: int
+    interval: int
+    max_errors: float
+    target: int | None = None
+    insert_order: Literal["hashed", "ordered"] = "hashed"
+    read_all_fields: bool = True
+    write_all_fields: bool = False
+    max_scan_length: int = 100
+    more: Mapping[str, float] = dataclasses.field(default_factory=dict)
+
+
+class GoYcsb:
+    """`go-ycsb load` and `go-ycsb run`; the database itself is asked what became of them."""
+
     backends = frozenset({"mysql", "postgresql"})
 
-    def provision(self, host: LocalHost, logs: Path, limit: float) -> dict[str, str]:
+    def __init__(self, asked: Asked) -> None:
+        self.asked = asked
+
+    @staticmethod
+    def provision() -> dict[str, str]:
         """As `dyno get` built it."""
         version = tools.installed(_TOOL.name)
         if version is None:
             raise RunError(f"{tools.tool_path(_TOOL.name)} is missing: `dyno get {_TOOL.name}` builds it")
         return {_TOOL.name: version}
 
-    def refuses(self, backend: str, reached_by: str | None) -> str | None:
+    @staticmethod
+    def refuses(reached_by: str | None) -> str | None:
         """It knows addresses and ports alone."""
         return "go-ycsb connects by TCP alone: write system.config.connect: tcp" if reached_by == "socket" else None
 
     def clients(self) -> int:
         """Its pool opens up to two connections a thread."""
-        return 2 * self.options.threads
+        return 2 * self.asked.threads
+
+    def load(self, runner: Runner, endpoint: Endpoint) -> None:
+        """Insert the records, and count them."""
+        text = _TOOL.execute(runner, "load", self._words("load", endpoint))
+        rows = foreign.stored_rows(endpoint)
+        if rows != self.asked.records:
+            raise RunError(f"go-ycsb load left {rows} rows, not {self.asked.records}: {_first_error(text)}")
+
+    def drive(self, runner: Runner, endpoint: Endpoint) -> Measured:
+        """Run the mix, and read what it says."""
+        text = _TOOL.execute(runner, "run", [*self._time_limit(), *self._words("run", endpoint)])
+        ended_ns = time.time_ns()
+        said = parse(text)
+        seconds = said.seconds - self.asked.warmup
+        self._refuse(said, seconds, text)
+        began_ns = ended_ns - round(seconds * 1e9)
+        errors = {name.lower(): {"failed": count} for name, count in said.errors.items() if count}
+        return Measured(
+            complete=True,
+            responses=_responses(said, seconds),
+            errors=errors if said.failed else {},
+            measured_from_ns=began_ns,
+            measured_to_ns=ended_ns,
+            loop="closed",
+            notes=tuple(self._notes()),
+            ended_by="operations" if said.cut_off is None else "duration",
+            intervals=_intervals(said, began_ns, seconds, self.asked.interval),
+        )
+
+    def check(self, runner: Runner, endpoint: Endpoint) -> Checked:
+        """What it says it inserted must be there, and every value must have its length. Raises InvalidRun."""
+        said = parse(_TOOL.said(runner, "run"))
+        rows = foreign.stored_rows(endpoint)
+        inserted = int(said.last.get("INSERT", {}).get("Count", 0))
+        expected = self.asked.records + inserted
+        # Inserts of the warm-up are there and not counted, and a failed one may have been carried out.
+        unsure = self.asked.warmup > 0 or said.errors.get("INSERT", 0) > 0
+        if rows < expected or (rows > expected and not unsure):
+            raise InvalidRun(f"the store has {rows} rows after the run; loaded and inserted were {expected}")
+        with sql.connect(endpoint, limit=600.0) as connection:
+            whole = f"length(FIELD0) = {self.asked.field_length}"
+            wrong = rows - int(connection.value(f"SELECT count(*) FROM usertable WHERE {whole}"))
+        if wrong:
+            raise InvalidRun(f"{wrong} rows have a first field that is not {self.asked.field_length} bytes long")
+        return Checked()
+
+    def _refuse(self, said: Said, seconds: float, text: str) -> None:
+        asked = self.asked
+        done, failed = said.operations, said.failed
+        if said.cut_off is not None and asked.seconds is None:
+            raise InvalidRun("go-ycsb was told to end before it had done what was asked")
+        _TOOL.refuse_failed(done if seconds > 0 else 0, failed, asked.max_errors, _first_error(text))
+        both = failed and asked.mix.get("read_modify_write")
+        if said.cut_off is None and done + failed != asked.operations and not both:
+            # A read_modify_write that failed in its read never gets to its update, so that its parts do not add up.
+            raise InvalidRun(f"go-ycsb did {done + failed} operations, {asked.operations} were asked for")
+        foreign.refuse_slow(done / seconds, asked.target)
+
+    def _time_limit(self) -> list[str]:
+        """It knows no end but a number of operations; asked to end, it ends in order and says what it did."""
+        asked = self.asked
+        if asked.seconds is None:
+            return []
+        seconds = f"{asked.warmup + asked.seconds + _TO_CONNECT_S:.3f}"
+        # In the foreground, so that it stays in the group of processes that dyno started and may have to end.
+        return [foreign.installed("timeout", "coreutils"), "--foreground", "--signal=INT", "--preserve-status", seconds]
+
+    def _words(self, phase: str, endpoint: Endpoint) -> list[str]:
+        asked, at = self.asked, endpoint.settings
+        prefix = "mysql" if endpoint.backend == "mysql" else "pg"
+        properties: dict[str, Any] = {
+            "workload": "core",
+            "recordcount": asked.records,
+            "operationcount": _ENDLESS if asked.operations is None else asked.operations,
+            "threadcount": asked.threads,
+            **foreign.core_workload(asked.mix, asked.chooser, asked.insert_order),
+            **asked.more,
+            "zeropadding": KEY_DIGITS if asked.insert_order == "ordered" else 1,
+            "fieldcount": asked.field_count,
+            "fieldlength": asked.field_length,
+            "fieldlengthdistribution": "constant",
+            "readallfields": str(asked.read_all_fields).lower(),
+            "writeallfields": str(asked.write_all_fields).lower(),
+            "maxscanlength": asked.max_scan_length,
+            "scanlengthdistribution": "uniform",
+            "warmuptime": int(asked.warmup),
+            "measurementtype": "histogram",
+            "outputstyle": "plain",
+            "measurement.interval": asked.interval,
+            "silence": "false",
+            "debug.pprof": "127.0.0.1:0",
+            f"{prefix}.host": at["host"],
+            f"{prefix}.port": at["port"],
+            f"{prefix}.user": at["user"],
+            f"{prefix}.password": at.get("password", ""),
+            f"{prefix}.db": at["database"],
+        }
+        if prefix == "pg":
+            properties["pg.sslmode"] = "disable"
+        if asked.target is not None and phase == "run":
+            properties["target"] = asked.target
+        return [str(tools.tool_path(_TOOL.name)), phase, prefix, *foreign.in_words(properties)]
+
+    def _notes(self) -> Iterator[str]:
+        yield (
+            f"go-ycsb chose keys by its {self.asked.chooser} (said on its command line: its own workload A would be "
+            "uniform), and counts a read of a key that is not there as one that succeeded; rows were counted by dyno."
+        )
+        yield (
+            "go-ycsb measures from the actual start of an operation, also with a target: what waits behind a stall is "
+            "in no latency of its (coordinated omission)."
+        )
+        if self.asked.mix.get("read_modify_write"):
+            yield "go-ycsb's total latency of read-modify-writes is over reads and updates, of which each has both."
+        if self.asked.seconds is not None:
+            yield "go-ycsb was interrupted when its time was over; what it was doing then is in no figure of its."
+
+
+class GoYcsbWorkload(Workload[GoYcsbOptions]):
+    """go-ycsb alone, also with its own target."""
+
+    kind = "go-ycsb"
+    Options = GoYcsbOptions
+    backends = GoYcsb.backends
+
+    def __init__(self, options: GoYcsbOptions) -> None:
+        super().__init__(options)
+        self._tool = GoYcsb(
+            Asked(
+                mix=MIXES[options.mix],
+                chooser=options.chooser,
+                records=options.records,
+                operations=options.operations,
+                seconds=None,
+                warmup=options.warmup,
+                threads=options.threads,
+                field_count=options.field_count,
+                field_length=options.field_length,
+                interval=int(options.interval),
+                max_errors=options.max_errors,
+                target=options.target,
+            )
+        )
+
+    def provision(self, host: LocalHost, logs: Path, limit: float) -> dict[str, str]:
+        """As `dyno get` built it."""
+        return self._tool.provision()
+
+    def refuses(self, backend: str, reached_by: str | None) -> str | None:
+        """Where it cannot reach the server."""
+        return self._tool.refuses(reached_by)
+
+    def clients(self) -> int:
+        """Of its pool."""
+        return self._tool.clients()
 
     def warms_up(self) -> bool:
         """By time."""
@@ -97,102 +288,16 @@ class GoYcsbWorkload(Workload[GoYcsbOptions]):
         return stored_bytes(self.options.records, self.options.field_count, self.options.field_length)
 
     def load(self, runner: Runner, endpoint: Endpoint, seed: int) -> None:
-        """Insert the records, and count them."""
-        text = _TOOL.execute(runner, "load", self._words("load", endpoint))
-        rows = foreign.stored_rows(endpoint)
-        if rows != self.options.records:
-            raise RunError(f"go-ycsb load left {rows} rows, not {self.options.records}: {_first_error(text)}")
+        """By its own means."""
+        self._tool.load(runner, endpoint)
 
     def drive(self, runner: Runner, endpoint: Endpoint, seed: int) -> Measured:
-        """Run the mix, read what it says, and see in the database whether it is so."""
-        text = _TOOL.execute(runner, "run", self._words("run", endpoint))
-        ended_ns = time.time_ns()
-        said = parse(text)
-        seconds = said.seconds - self.options.warmup
-        self._refuse(said, seconds, text)
-        self._refuse_rows(said, endpoint)
-        began_ns = ended_ns - round(seconds * 1e9)
-        return Measured(
-            complete=True,
-            responses=_responses(said, seconds),
-            errors={name.lower(): {"failed": count} for name, count in said.errors.items() if count},
-            measured_from_ns=began_ns,
-            measured_to_ns=ended_ns,
-            loop="closed",
-            notes=tuple(self._notes()),
-            ended_by="operations",
-            intervals=_intervals(said, began_ns, seconds, self.options.interval),
-        )
+        """Once."""
+        return self._tool.drive(runner, endpoint)
 
-    def _refuse(self, said: Said, seconds: float, text: str) -> None:
-        given = self.options
-        done, failed = said.operations, sum(said.errors.values())
-        _TOOL.refuse_failed(done if seconds > 0 else 0, failed, given.max_errors, _first_error(text))
-        if done + failed != given.operations and not (failed and given.mix == "f"):
-            # A read_modify_write that failed in its read never gets to its update, so that its parts do not add up.
-            raise InvalidRun(f"go-ycsb did {done + failed} operations, {given.operations} were asked for")
-        foreign.refuse_slow(done / seconds, given.target)
-
-    def _refuse_rows(self, said: Said, endpoint: Endpoint) -> None:
-        """What it says it inserted must be there, and every value must have its length."""
-        rows = foreign.stored_rows(endpoint)
-        inserted = int(said.last.get("INSERT", {}).get("Count", 0))
-        expected = self.options.records + inserted
-        # Inserts of the warm-up are there and not counted, and a failed one may have been carried out.
-        unsure = self.options.warmup > 0 or said.errors.get("INSERT", 0) > 0
-        if rows < expected or (rows > expected and not unsure):
-            raise InvalidRun(f"the store has {rows} rows after the run; loaded and inserted were {expected}")
-        with sql.connect(endpoint, limit=600.0) as connection:
-            whole = f"length(FIELD0) = {self.options.field_length}"
-            wrong = rows - int(connection.value(f"SELECT count(*) FROM usertable WHERE {whole}"))
-        if wrong:
-            raise InvalidRun(f"{wrong} rows have a first field that is not {self.options.field_length} bytes long")
-
-    def _words(self, phase: str, endpoint: Endpoint) -> list[str]:
-        given, at = self.options, endpoint.settings
-        prefix = "mysql" if endpoint.backend == "mysql" else "pg"
-        properties: dict[str, Any] = {
-            "workload": "core",
-            "recordcount": given.records,
-            "operationcount": given.operations,
-            "threadcount": given.threads,
-            **foreign.core_workload(given.mix, given.chooser),
-            "fieldcount": given.field_count,
-            "fieldlength": given.field_length,
-            "fieldlengthdistribution": "constant",
-            "readallfields": "true",
-            "writeallfields": "false",
-            "maxscanlength": 100,
-            "scanlengthdistribution": "uniform",
-            "warmuptime": int(given.warmup),
-            "measurementtype": "histogram",
-            "outputstyle": "plain",
-            "measurement.interval": int(given.interval),
-            "silence": "false",
-            "debug.pprof": "127.0.0.1:0",
-            f"{prefix}.host": at["host"],
-            f"{prefix}.port": at["port"],
-            f"{prefix}.user": at["user"],
-            f"{prefix}.password": at.get("password", ""),
-            f"{prefix}.db": at["database"],
-        }
-        if prefix == "pg":
-            properties["pg.sslmode"] = "disable"
-        if given.target is not None and phase == "run":
-            properties["target"] = given.target
-        return [str(tools.tool_path(_TOOL.name)), phase, prefix, *foreign.in_words(properties)]
-
-    def _notes(self) -> Iterator[str]:
-        yield (
-            f"go-ycsb chose keys by its {self.options.chooser} (said on its command line: its own workload A would be "
-            "uniform), and counts a read of a key that is not there as one that succeeded; rows were counted by dyno."
-        )
-        yield (
-            "go-ycsb measures from the actual start of an operation, also with a target: what waits behind a stall is "
-            "in no latency of its (coordinated omission)."
-        )
-        if self.options.mix == "f":
-            yield "go-ycsb's total latency in mix f is over reads and updates, of which a read-modify-write has both."
+    def check(self, runner: Runner, endpoint: Endpoint, seed: int) -> Checked:
+        """Its word against the database's."""
+        return self._tool.check(runner, endpoint)
 
 
 Block = Mapping[str, Mapping[str, float]]
@@ -205,6 +310,8 @@ class Said:
     seconds: float
     blocks: tuple[Block, ...]
     last: Block
+    cut_off: int | None = None
+    """Operations that it gave up when it was interrupted; None where it came to its end."""
 
     @property
     def errors(self) -> dict[str, int]:
@@ -214,6 +321,11 @@ class Said:
             for name, row in self.last.items()
             if name.endswith("_ERROR") and name != "TOTAL_ERROR"
         }
+
+    @property
+    def failed(self) -> int:
+        """Without those that were given up at the end."""
+        return max(sum(self.errors.values()) - (self.cut_off or 0), 0)
 
     @property
     def operations(self) -> int:
@@ -234,7 +346,9 @@ def parse(text: str) -> Said:
         raise RunError("go-ycsb's output has no report after its end")
     if "TOTAL" not in last[0]:
         raise RunError("go-ycsb's report after its end has no line of TOTAL")
-    return Said(seconds, tuple(_blocks(before)), last[0])
+    _, interrupted, given_up = before.partition("Got signal [interrupt] to exit.")
+    cut_off = len(re.findall(r"^operation err: ", given_up, re.MULTILINE)) if interrupted else None
+    return Said(seconds, tuple(_blocks(before)), last[0], cut_off)
 
 
 def _blocks(text: str) -> Iterator[Block]:
@@ -273,7 +387,7 @@ def _responses(said: Said, seconds: float) -> dict[str, float]:
     found = {
         "throughput": said.operations / seconds,
         "elapsed": seconds,
-        "failed_operations": float(sum(said.errors.values())),
+        "failed_operations": float(said.failed),
         **_latencies("", said.last["TOTAL"]),
     }
     for name in _OPERATIONS:

@@ -1,60 +1,44 @@
-"""The Yahoo! Cloud Serving Benchmark's core workloads A to F, carried out by dyno's own driver.
-
-Source of the mixes: Cooper et al., Benchmarking Cloud Serving Systems with YCSB, SoCC 2010, table 2.
-"""
+"""The Yahoo! Cloud Serving Benchmark's core workloads A to F, carried out by dyno's own driver or by go-ycsb."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from pydantic import Field, model_validator
 
+from dyno.hosts import LocalHost
 from dyno.model.base import Frozen
+from dyno.model.endpoint import Endpoint
 from dyno.model.units import Duration, Share, Size
+from dyno.workloads.base import Checked, Measured, Runner
+from dyno.workloads.core_workloads import CHOOSERS, CHOSEN, MIXES, stored_bytes
 from dyno.workloads.driving import DrivenWorkload, DrivingOptions
+from dyno.workloads.go_ycsb import Asked, GoYcsb
 
 KeyChooser = Literal[
     "zipfian", "clustered-zipfian", "ycsb-zipfian", "uniform", "latest", "hotspot", "exponential", "sequential"
 ]
 
-MIXES: dict[str, dict[str, float]] = {
-    "a": {"read": 0.5, "update": 0.5},
-    "b": {"read": 0.95, "update": 0.05},
-    "c": {"read": 1.0},
-    "d": {"read": 0.95, "insert": 0.05},
-    "e": {"scan": 0.95, "insert": 0.05},
-    "f": {"read": 0.5, "read_modify_write": 0.5},
-}
-CHOOSERS = {"d": "latest"}
 _PARAMETERS = {
     "hotspot_keys": "hotspot",
     "hotspot_operations": "hotspot",
     "exponential_percentile": "exponential",
     "exponential_keys": "exponential",
 }
+_GO_NAMES = {
+    "hotspot_keys": "hotspotdatafraction",
+    "hotspot_operations": "hotspotopnfraction",
+    "exponential_percentile": "exponential.percentile",
+    "exponential_keys": "exponential.frac",
+}
 _OF_THETA = ("zipfian", "clustered-zipfian", "latest")
 _YCSB_THETA = 0.99  # and the default of the others
 _SCAN_LENGTH = 100
+_LONGEST_GO_FIELD = 65535
 _LEAST_TO_CHECK = 16  # bytes that the name of a row, field and version take
-CHOSEN = {
-    "zipfian": "Keys were chosen by an exact Zipfian (theta {theta:g}), the popular ones scattered over the key space.",
-    "clustered-zipfian": "Keys were chosen by an exact Zipfian (theta {theta:g}), the popular ones side by side.",
-    "ycsb-zipfian": "Keys were chosen by ycsb-zipfian: what YCSB itself calls zipfian, draw for draw. It is no Zipfian "
-    "over the keys: it draws from ten thousand million items and hashes them onto the keys, so that several fall on "
-    "one key, and the skew does not follow the number of records.",
-    "uniform": "Keys were chosen uniformly.",
-    "latest": "Keys were chosen by latest: the newest inserted are the most popular (theta {theta:g}).",
-    "hotspot": "Keys were chosen by hotspot: a share of the operations goes to the first keys, evenly.",
-    "exponential": "Keys were chosen by exponential: the newest are the most popular.",
-    "sequential": "Keys were chosen one after the other, over all threads.",
-}
-_OVERHEAD = 1.5  # of stored rows over their fields' bytes: keys, row headers, half-full pages
-
-
-def stored_bytes(records: int, field_count: int, field_length: int) -> int:
-    """About what so many rows take: their fields and a share of overhead."""
-    return round(records * field_count * field_length * _OVERHEAD)
 
 
 class Proportions(Frozen):
@@ -70,6 +54,10 @@ class Proportions(Frozen):
 class YcsbOptions(DrivingOptions):
     """YCSB's own parameters under their own names, where it has them."""
 
+    driver: Annotated[
+        Literal["dyno", "go-ycsb"],
+        Field(description="who asks: dyno's own driver, or go-ycsb, which takes the same keys as far as it can"),
+    ] = "dyno"
     mix: Annotated[Literal["a", "b", "c", "d", "e", "f"] | None, Field(description="a core workload")] = None
     proportions: Annotated[Proportions | None, Field(description="instead of `mix`")] = None
     records: Annotated[int, Field(ge=1, le=10**12, description="rows loaded before the first run")] = 1000
@@ -141,11 +129,37 @@ class YcsbOptions(DrivingOptions):
             raise ValueError(
                 f"theta is of key_chooser {', '.join(_OF_THETA)} alone, and keys are chosen by {self.chooser}"
             )
-        if self.max_scan_length != _SCAN_LENGTH and not self._shares().get("scan"):
+        if self.max_scan_length != _SCAN_LENGTH and not self.shares().get("scan"):
             raise ValueError("max_scan_length is of scans, and this mix has none")
         return self
 
-    def _shares(self) -> dict[str, float]:
+    @model_validator(mode="after")
+    def _driver_can(self) -> YcsbOptions:
+        if self.driver == "go-ycsb":
+            for wrong, text in self._beyond_go_ycsb():
+                if wrong:
+                    raise ValueError(f"driver go-ycsb {text}")
+        return self
+
+    def _beyond_go_ycsb(self) -> Iterator[tuple[bool, str]]:
+        """What it cannot do, each with the key."""
+        yield self.rate is not None, "has no open loop: leave out rate"
+        yield self.think_time > 0, "has no think_time: leave it out"
+        yield self.drivers > 1, "is one process: leave out drivers"
+        yield self.limits is not None, "waits as long as its connections do: leave out limits"
+        yield self.data_integrity, "writes values of its own: leave out data_integrity"
+        yield self.warmup_operations > 0, "warms up by time: write warmup instead of warmup_operations"
+        yield self.warmup != int(self.warmup), f"warms up for whole seconds, not {self.warmup:g} (warmup)"
+        yield self.chooser == "clustered-zipfian", "has no key_chooser clustered-zipfian"
+        yield self.theta != _YCSB_THETA, f"has a theta of {_YCSB_THETA} and no other"
+        yield self.field_length > _LONGEST_GO_FIELD, f"has fields of up to {_LONGEST_GO_FIELD} B (field_length)"
+        few = self.operations is not None and self.operations < self.threads
+        yield few, "needs an operation a thread (operations)"
+        unknown = self.operations is None and bool(self.shares().get("insert"))
+        yield unknown, "has to know how many operations a mix with inserts has: give operations"
+
+    def shares(self) -> dict[str, float]:
+        """Of the operations of each kind."""
         return MIXES[self.mix] if self.mix else self.proportions.model_dump() if self.proportions else {}
 
     @property
@@ -155,17 +169,58 @@ class YcsbOptions(DrivingOptions):
 
 
 class YcsbWorkload(DrivenWorkload[YcsbOptions]):
-    """Load and run phases by `dyno-core drive`."""
+    """Load and run phases by `dyno-core drive`, or by go-ycsb.
+
+    go-ycsb hashes keys otherwise than dyno does, and then loads its own; ordered ones are the same for both, so that it
+    runs on the very data that dyno loads.
+    """
 
     kind = "ycsb"
     Options = YcsbOptions
     backends = frozenset({"sqlite", "null", "mysql", "postgresql"})
 
+    def __init__(self, options: YcsbOptions) -> None:
+        super().__init__(options)
+        self._other = GoYcsb(self._for_go_ycsb()) if options.driver == "go-ycsb" else None
+
+    def program(self) -> str:
+        """The driver's."""
+        return self.options.driver if self._other else self.kind
+
+    def provision(self, host: LocalHost, logs: Path, limit: float) -> dict[str, str]:
+        """Of dyno's own driver there is nothing to get."""
+        return self._other.provision() if self._other else {}
+
     def refuses(self, backend: str, reached_by: str | None) -> str | None:
-        """Where nothing is stored there is nothing to check."""
+        """Where nothing is stored there is nothing to check, and go-ycsb knows servers alone."""
         if self.options.data_integrity and backend == "null":
             return "data_integrity checks what was stored, and this system stores nothing: leave it out"
-        return super().refuses(backend, reached_by)
+        if self._other and backend not in self._other.backends:
+            return f"driver go-ycsb reaches no store of backend {backend}: leave driver out"
+        return super().refuses(backend, reached_by) or (self._other.refuses(reached_by) if self._other else None)
+
+    def clients(self) -> int:
+        """One a thread, or as many as go-ycsb opens."""
+        return self._other.clients() if self._other else super().clients()
+
+    def cuts(self) -> bool:
+        """go-ycsb keeps no record that a part could be cut from."""
+        return self._other is None and super().cuts()
+
+    def load(self, runner: Runner, endpoint: Endpoint, seed: int) -> None:
+        """By dyno, unless the keys are go-ycsb's own."""
+        if self._other and self._loads_its_own():
+            self._other.load(runner, endpoint)
+        else:
+            super().load(runner, endpoint, seed)
+
+    def drive(self, runner: Runner, endpoint: Endpoint, seed: int) -> Measured:
+        """By the driver that was chosen."""
+        return self._other.drive(runner, endpoint) if self._other else super().drive(runner, endpoint, seed)
+
+    def check(self, runner: Runner, endpoint: Endpoint, seed: int) -> Checked:
+        """What go-ycsb says is held against the store; dyno's driver looks at each answer itself."""
+        return self._other.check(runner, endpoint) if self._other else super().check(runner, endpoint, seed)
 
     def data_key(self) -> dict[str, Any]:
         """What the rows look like and how many there are."""
@@ -176,7 +231,35 @@ class YcsbWorkload(DrivenWorkload[YcsbOptions]):
             "field_length": given.field_length,
             "insert_order": given.insert_order,
             "data_integrity": given.data_integrity,
+            **({"driver": given.driver} if self._loads_its_own() else {}),
         }
+
+    def _loads_its_own(self) -> bool:
+        return self.options.driver == "go-ycsb" and self.options.insert_order == "hashed"
+
+    def _for_go_ycsb(self) -> Asked:
+        given = self.options
+        more = {name: getattr(given, key) for key, name in _GO_NAMES.items() if getattr(given, key) is not None}
+        if "exponential.percentile" in more:
+            more["exponential.percentile"] *= 100
+        return Asked(
+            mix=given.shares(),
+            chooser="zipfian" if given.chooser == "ycsb-zipfian" else given.chooser,
+            records=given.records,
+            operations=given.operations,
+            seconds=given.duration,
+            warmup=given.warmup,
+            threads=given.threads,
+            field_count=given.field_count,
+            field_length=given.field_length,
+            interval=max(math.ceil(given.interval), 1),  # whole seconds are its finest
+            max_errors=given.max_errors,
+            insert_order=given.insert_order,
+            read_all_fields=given.read_all_fields,
+            write_all_fields=given.write_all_fields,
+            max_scan_length=given.max_scan_length,
+            more=more,
+        )
 
     def data_bytes(self) -> int:
         """As its rows take."""

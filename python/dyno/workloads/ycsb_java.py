@@ -23,7 +23,7 @@ from dyno.model.endpoint import Endpoint
 from dyno.model.units import Share, Size
 from dyno.workloads import foreign
 from dyno.workloads.base import Measured, Runner, Workload
-from dyno.workloads.ycsb import CHOOSERS, CHOSEN, stored_bytes
+from dyno.workloads.core_workloads import CHOOSERS, CHOSEN, MIXES, stored_bytes
 
 _TOOL = foreign.Tool("YCSB", "Exception|Error|ERROR")
 _OPERATIONS = ("READ", "UPDATE", "INSERT", "SCAN", "READ-MODIFY-WRITE")
@@ -163,7 +163,7 @@ class YcsbJavaWorkload(Workload[YcsbJavaOptions]):
             "workload": "site.ycsb.workloads.CoreWorkload",
             "recordcount": given.records,
             "operationcount": given.operations,
-            **foreign.core_workload(given.mix, given.chooser),
+            **foreign.core_workload(MIXES[given.mix], given.chooser),
             "fieldcount": given.field_count,
             "fieldlength": given.field_length,
             "measurement.interval": "both",

@@ -10,7 +10,7 @@ import pytest
 from dyno.hosts import LocalHost, tools
 from dyno.model.base import InvalidRun, RunError
 from dyno.workloads import go_ycsb
-from dyno.workloads.base import INTERVAL_COLUMNS
+from dyno.workloads.base import INTERVAL_COLUMNS, Checked
 from dyno.workloads.go_ycsb import GoYcsbOptions, GoYcsbWorkload
 from tests.unit.workloads.making import MARIADB, TOOLS, Saying
 
@@ -108,8 +108,16 @@ def test_the_database_has_the_last_word(
 ) -> None:
     # A read of a key that is not there counts as one that succeeded.
     stored |= answers
+    runner = Saying(tmp_path, MIX_F)
+    make().drive(runner, MARIADB, seed=1)
     with pytest.raises(InvalidRun, match=message):
-        make().drive(Saying(tmp_path, MIX_F), MARIADB, seed=1)
+        make().check(runner, MARIADB, seed=1)
+
+
+def test_a_store_that_has_what_go_ycsb_says_is_right(tmp_path: Path) -> None:
+    runner = Saying(tmp_path, MIX_F)
+    make().drive(runner, MARIADB, seed=1)
+    assert make().check(runner, MARIADB, seed=1) == Checked()
 
 
 def test_a_load_that_left_too_few_rows_is_a_run_error_though_the_status_is_0(
