@@ -9,10 +9,13 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
+from dyno.hosts import LocalHost
 from dyno.hosts.accounts import Account
 from dyno.model.base import RunError
-from dyno.systems import mariadb, postgresql
+from dyno.systems import innodb, mysql, postgresql
+from dyno.systems.base import Place
 from dyno.systems.mariadb import MariadbOptions, MariadbSystem
+from dyno.systems.mysql import MysqlOptions, MysqlSystem
 from dyno.systems.postgresql import PostgresqlOptions, PostgresqlSystem
 from dyno.systems.server import ServerOptions, newest
 
@@ -49,8 +52,45 @@ SWITCHES = "index_merge=on,index_merge_union=on,mrr=off"
     ],
 )
 def test_mariadb_has_a_setting_where_its_variable_says_the_same(wish: Any, row: Any, same: bool) -> None:
-    asked, effective = mariadb.canonical(wish, *row)
+    asked, effective = innodb.canonical(wish, *row)
     assert (asked == effective) is same
+
+
+# MySQL does not say of what type a variable is.
+@pytest.mark.parametrize(
+    ("name", "wish", "value", "same"),
+    [
+        ("innodb_buffer_pool_size", "64M", "67108864", True),
+        ("innodb_buffer_pool_size", "3M", "5242880", False),
+        ("innodb_max_dirty_pages_pct", 90, "90.000000", True),
+        ("innodb_doublewrite", False, "OFF", True),
+        ("innodb_doublewrite", "DETECT_ONLY", "ON", False),
+        ("innodb_flush_method", "o_direct", "O_DIRECT", True),
+        ("innodb_flush_method", "fsync", "O_DIRECT", False),
+        ("transaction_isolation", "READ-COMMITTED", "REPEATABLE-READ", False),
+        ("optimizer_switch", "mrr=off", SWITCHES, True),
+        ("optimizer_switch", "index_merge=off", SWITCHES, False),
+        ("sql_mode", "ANSI", "REAL_AS_FLOAT,PIPES_AS_CONCAT,ANSI", True),
+        ("sql_mode", "STRICT_ALL_TABLES", "ANSI", False),
+    ],
+)
+def test_mysql_has_a_setting_where_its_variable_says_the_same(name: str, wish: Any, value: str, same: bool) -> None:
+    asked, effective = innodb.canonical(wish, value, mysql.kind_of(name, value), "")
+    assert (asked == effective) is same
+
+
+def test_what_mariadb_calls_mysqld_is_not_taken_for_mysql(
+    host: LocalHost, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "mariadbd").touch(mode=0o755)
+    for name in ("mysqld", "innochecksum"):
+        (tmp_path / name).symlink_to("mariadbd")
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.delenv("DYNO_MYSQL_ROOT", raising=False)
+    place = Place(host, tmp_path / "live", tmp_path / "logs", "")
+    with pytest.raises(RunError, match=r"mysqld, innochecksum not found: install MySQL's server .*mysql-root.sh"):
+        MysqlSystem(MysqlOptions(), place).programs()
 
 
 @pytest.mark.parametrize(
@@ -80,7 +120,7 @@ def test_postgresql_has_a_setting_where_its_parameter_says_the_same(wish: Any, r
     assert (asked == effective) is same
 
 
-@pytest.mark.parametrize("options", [MariadbOptions, PostgresqlOptions])
+@pytest.mark.parametrize("options", [MariadbOptions, MysqlOptions, PostgresqlOptions])
 @pytest.mark.parametrize("name", ["Work_mem", "a-b", "a b", "--x", "a.b.c", "", "x;y"])
 def test_what_cannot_be_a_settings_name_is_refused(options: type[ServerOptions], name: str) -> None:
     with pytest.raises(ValidationError, match="no name of a server's setting"):
@@ -88,7 +128,12 @@ def test_what_cannot_be_a_settings_name_is_refused(options: type[ServerOptions],
 
 
 @pytest.mark.parametrize(
-    ("options", "name"), [(MariadbOptions, "datadir"), (PostgresqlOptions, "unix_socket_directories")]
+    ("options", "name"),
+    [
+        (MariadbOptions, "datadir"),
+        (MysqlOptions, "log_error_verbosity"),
+        (PostgresqlOptions, "unix_socket_directories"),
+    ],
 )
 def test_what_dyno_sets_itself_is_refused(options: type[ServerOptions], name: str) -> None:
     with pytest.raises(ValidationError, match=f"{name} is dyno's own to set"):
@@ -101,6 +146,9 @@ def test_a_setting_that_leaves_the_data_alone_shares_a_data_set_and_another_does
 
     assert key(MariadbSystem, innodb_buffer_pool_size="1G") == key(MariadbSystem, connect="tcp")
     assert key(MariadbSystem, innodb_page_size="4k") != key(MariadbSystem)
+    assert key(MariadbSystem, innodb_log_file_buffering=False, stop="kill") == key(MariadbSystem)
+    assert key(MysqlSystem, innodb_flush_method="fsync") == key(MysqlSystem)
+    assert key(MysqlSystem, innodb_redo_log_capacity="8M") != key(MysqlSystem)
     assert key(PostgresqlSystem, shared_buffers="1GB", fsync=False) == key(PostgresqlSystem)
     assert key(PostgresqlSystem, data_checksums=True) != key(PostgresqlSystem)
     assert key(PostgresqlSystem, default_toast_compression="lz4") != key(PostgresqlSystem)
