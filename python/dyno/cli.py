@@ -17,6 +17,7 @@ from rich.console import Console
 from dyno import __version__
 from dyno.analysis import (
     Session,
+    agreement,
     analyse,
     cannot_tell,
     compare_folders,
@@ -473,10 +474,12 @@ def compare(first: Path, second: Path, form: str) -> int:
         if each.study.pilot:
             click.echo(f"dyno: {each.folder} is a pilot: a few blocks to plan by", err=True)
     found = compare_folders(a.study, a.runs, b.study, b.runs)
+    together = agreement(a.study, a.runs, b.study, b.runs)
     if form == "json":
-        click.echo(json.dumps([each.model_dump(mode="json") for each in found], indent=1))
+        cells = [each.model_dump(mode="json") for each in found]
+        click.echo(json.dumps({"cells": cells, "together": together.model_dump(mode="json")}, indent=1))
     else:
-        show_folders(found, Console(highlight=False), str(first), str(second))
+        show_folders(found, Console(highlight=False), str(first), str(second), together)
     return DONE
 
 

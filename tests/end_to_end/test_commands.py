@@ -306,7 +306,9 @@ def test_compare_sets_two_folders_side_by_side_and_never_says_faster(dyno: Dyno,
     assert answer.returncode == 0
     assert "not interleaved" in answer.stdout
     assert "faster" not in answer.stdout
-    assert len(json.loads(dyno("compare", a, b, "--format", "json").stdout)) == 2
+    found = json.loads(dyno("compare", a, b, "--format", "json").stdout)
+    assert len(found["cells"]) == found["together"]["cells"] == 2
+    assert found["together"]["sentence"] in answer.stdout
 
 
 def test_folders_that_cannot_be_set_side_by_side_are_refused(dyno: Dyno, study: Write, tmp_path: Path) -> None:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dyno.analysis.findings import analyse
-from dyno.analysis.folders import compare_folders
+from dyno.analysis.folders import agreement, compare_folders
 from dyno.analysis.gate import Session, cannot_tell, gate_blocks, gate_sessions, refuse_unlike
 from dyno.analysis.timing import timing
 
 __all__ = [
     "Session",
+    "agreement",
     "analyse",
     "cannot_tell",
     "compare_folders",

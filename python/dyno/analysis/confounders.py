@@ -83,8 +83,7 @@ def beside(confounding: Sequence[Confounder]) -> str:
         return ""
     first, *others = confounding
     told = joined([f"{plain(first.key)} ({_by_level(first)})", *(plain(each.key) for each in others)])
-    verb = "differ" if others else "differs"
-    return f" Not {first.factor} alone: {told} {verb} too, and may be what makes the difference."
+    return f" Besides {first.factor}, {told} {'differ' if others else 'differs'}."
 
 
 _Found = dict[str, list[str]]  # key -> its values in the ok runs of a cell, in order of execution

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import statistics
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from dyno import stats
 from dyno.analysis import sentences
 from dyno.analysis.comparisons import no_means, unlike_loops, verdict_of
+from dyno.analysis.published import ranks
 from dyno.analysis.table import Table, compared, tabulate
 from dyno.model import responses
-from dyno.model.findings import FolderComparison, FolderVerdict
+from dyno.model.findings import FolderAgreement, FolderComparison, FolderVerdict
 from dyno.model.run import Outcome, RunRecord
 from dyno.model.study import Cell, Study
 
@@ -54,6 +59,72 @@ def compare_folders(
     ]
 
 
+def agreement(
+    study_a: Study, runs_a: Sequence[RunRecord], study_b: Study, runs_b: Sequence[RunRecord]
+) -> FolderAgreement:
+    """Of the first study's deciding response: the order of the cells, and the ratio of the figures over all of them.
+
+    The folders' blocks are what is repeated on either side: the ratio is unpaired, over the cells that both have and
+    whose runs in both are two or more and above 0. It is never called faster: the runs were not interleaved, and two
+    drivers do not ask in the same way. Raises ValueError for a run of a cell that its study has not.
+    """
+    response, confidence = study_a.replicates.of, study_a.replicates.confidence
+    table_a, table_b = (tabulate(each, compared(each, of)) for each, of in ((study_a, runs_a), (study_b, runs_b)))
+    cells_a, cells_b = ({_key(cell.levels): cell for cell in study.cells} for study in (study_a, study_b))
+    both = [(cells_a[key], cells_b[key]) for key in cells_a if key in cells_b]
+    alike = [
+        (a, b) for a, b in both if not unlike_loops(response, "", table_a.loops[a.index], "", table_b.loops[b.index])
+    ]
+    measured = [(a, b) for a, b in alike if table_a.of(response, a.index) and table_b.of(response, b.index)]
+    means = [
+        (statistics.fmean(table_a.of(response, a.index)), statistics.fmean(table_b.of(response, b.index)))
+        for a, b in measured
+    ]
+    above = [(a, b) for a, b in measured if min(*table_a.of(response, a.index), *table_b.of(response, b.index)) > 0]
+    logs = [
+        np.log(table.arrays(response, cells)[0])
+        for table, cells in ((table_a, [a.index for a, _ in above]), (table_b, [b.index for _, b in above]))
+    ]
+    ratio, used = _over_all(logs[0], logs[1], confidence)
+    ranked = ranks(means, confidence)
+    name_a, name_b = _names(both)
+    return FolderAgreement(
+        response=response,
+        a=name_a,
+        b=name_b,
+        ranks=ranked,
+        ratio=ratio.ratio if ratio else None,
+        ci=(ratio.lo, ratio.hi) if ratio else None,
+        cells=used,
+        of=len(both),
+        sentence=sentences.folder_agreement(response, (name_a, name_b), ratio, used, len(both)),
+    )
+
+
+def _over_all(
+    logs_a: NDArray[np.float64], logs_b: NDArray[np.float64], confidence: float
+) -> tuple[stats.Ratio | None, int]:
+    """The ratio over the cells that have enough runs on both sides, and how many these are."""
+    found = [stats.pooled_mean(logs) for logs in (logs_a, logs_b)]
+    common = sorted(set.intersection(*(set(side.columns) if side else set() for side in found)))
+    a, b = (stats.pooled_mean(logs[:, common]) for logs in (logs_a, logs_b))
+    if a is None or b is None:
+        return None, 0
+    return stats.difference_of_pooled(a, b).ratio(confidence), len(common)
+
+
+_TELLING = ("workload.driver", "workload.kind", "system.kind", "deployment")
+
+
+def _names(both: Sequence[tuple[Cell, Cell]]) -> tuple[str, str]:
+    """By what all cells of the one were asked for and all of the other otherwise, such as the driver."""
+    for key in _TELLING:
+        asked = [{str(_asked(side[place]).get(key)) for side in both} for place in (0, 1)]
+        if len(asked[0]) == len(asked[1]) == 1 and asked[0] != asked[1] and "None" not in asked[0] | asked[1]:
+            return asked[0].pop(), asked[1].pop()
+    return "the first folder", "the second folder"
+
+
 def unlike(a: Study, b: Study, *, settings: bool = False) -> list[str]:
     """In which keys two studies asked for different things; those of the system itself only with `settings`."""
     cells_a, cells_b = ({_key(cell.levels): cell for cell in study.cells} for study in (a, b))
@@ -69,8 +140,12 @@ def differences(a: Cell | None, b: Cell | None) -> tuple[str, ...]:
     """The keys in which two cells of the same levels differ: they were asked for different things."""
     if a is None or b is None:
         return ()
-    asked_a, asked_b = (_flat(cell.model_dump(mode="json", exclude={"index", "levels"})) for cell in (a, b))
+    asked_a, asked_b = _asked(a), _asked(b)
     return tuple(key for key in sorted({**asked_a, **asked_b}) if asked_a.get(key) != asked_b.get(key))
+
+
+def _asked(cell: Cell) -> dict[str, Any]:
+    return _flat(cell.model_dump(mode="json", exclude={"index", "levels"}))
 
 
 def _flat(tree: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:

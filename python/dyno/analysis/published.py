@@ -57,7 +57,14 @@ def beside(
         file=table.file,
         response=table.response,
         unit=responses.lookup(table.response).unit,
-        ranks=_ranks([cell for cell in both if not of_pace or paces.get(cell.cell) != "rate"], confidence),
+        ranks=ranks(
+            [
+                (cell.mean, cell.published)
+                for cell in both
+                if cell.mean is not None and (not of_pace or paces.get(cell.cell) != "rate")
+            ],
+            confidence,
+        ),
         cells=both,
         ratios=tuple(ratio for ratio in ratios if ratio is not None),
     )
@@ -67,8 +74,8 @@ def _key(chosen: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
     return tuple(sorted(chosen.items()))
 
 
-def _ranks(cells: Sequence[PublishedCell], confidence: float) -> Ranks:
-    pairs = [(cell.mean, cell.published) for cell in cells if cell.mean is not None]
+def ranks(pairs: Sequence[tuple[float, float]], confidence: float) -> Ranks:
+    """Whether cells come in the same order by both of their figures."""
     n = len(pairs)
     if n < FEWEST_RANKED:
         text = f"Order of the cells: cannot tell, {n} cells have both figures and {FEWEST_RANKED} are the fewest."

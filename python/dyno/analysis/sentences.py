@@ -168,6 +168,22 @@ def folder_comparison(
     return f"{where}the second folder has {size} the {title} of the first ({drift})."
 
 
+def folder_agreement(response: str, names: tuple[str, str], ratio: Ratio | None, cells: int, of: int) -> str:
+    """How far apart the figures of two folders are over all their cells; never which is the faster."""
+    title = responses.lookup(response).title
+    if ratio is None:
+        return (
+            f"Over all cells: no ratio of {title}, since the two have not two runs of values above 0 in the same cells."
+        )
+    some = f"{cells} of the {of}" if cells < of else f"all {of}"
+    where = f" over {some} cells together" if of > 1 else ""
+    size = format_ratio(ratio.ratio, (ratio.lo, ratio.hi))
+    first, second = names
+    told = f"{second} measured {size} the {title} of {first}{where}"
+    why = f"n = {counted(ratio.n, 'block')}; not interleaved: a difference may be the machine's drift"
+    return f"{capital(told) if second.startswith('the ') else told} ({why})."
+
+
 def _adjective(response: str, verdict: Verdict, pace: Pace | None) -> str:
     """`faster`, or `has a lower median latency` where speed is not what was measured."""
     if response == "throughput" and pace is None:
@@ -209,11 +225,11 @@ def of_pair(found: Sequence[Comparison]) -> str:
 def over_all(found: OverallRatio, singles: Sequence[Comparison]) -> str:
     """What all combinations together say of a pair of levels, and each by itself; without its full stop."""
     size = format_ratio(found.ratio, found.ci)
-    return f"{_claim(found)} over {together(found)}: {size} ({_by_themselves(singles)})"
+    return f"{_claim(found)} over {together(found)}: {size} ({_alone(singles)})"
 
 
-def _by_themselves(singles: Sequence[Comparison]) -> str:
-    """`by itself, each is slower`, `by themselves, 12 are slower and 6 show no difference`."""
+def _alone(singles: Sequence[Comparison]) -> str:
+    """`alone, each is slower`, `alone, 12 are slower and 6 show no difference`."""
     speed = singles[0].response == "throughput" and not any(each.pace for each in singles)
     words: dict[Verdict, tuple[str, str]] = {
         "higher": ("is faster", "are faster") if speed else ("is higher", "are higher"),
@@ -225,9 +241,9 @@ def _by_themselves(singles: Sequence[Comparison]) -> str:
     counts = [(sum(each.verdict == verdict for each in singles), *word) for verdict, word in words.items()]
     there = [(count, one, many) for count, one, many in counts if count]
     if len(there) == 1:
-        return f"by itself, each {there[0][1]}"
+        return f"alone, each {there[0][1]}"
     told = [f"{count} {one if count == 1 else many}" for count, one, many in there]
-    return f"by themselves, {joined(told, most=len(told))}"
+    return f"alone, {joined(told, most=len(told))}"
 
 
 def _claim(found: Comparison | OverallRatio) -> str:

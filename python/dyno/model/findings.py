@@ -290,6 +290,22 @@ class FolderComparison(Frozen):
     remark: Annotated[str, Field(description="in how many runs of either folder there is no steady state")] = ""
 
 
+class FolderAgreement(Frozen):
+    """Whether two results folders rank their cells alike, and how far apart their figures are over all of them."""
+
+    response: str
+    a: Annotated[str, Field(description="the first folder, by what it was asked for where that tells the two apart")]
+    b: str
+    ranks: Ranks
+    ratio: Annotated[
+        float | None, Field(description="b / a: the geometric mean over the cells in it, each weighing alike")
+    ]
+    ci: Interval | None
+    cells: Annotated[int, Field(description="in the ratio")]
+    of: Annotated[int, Field(description="cells that both folders have")]
+    sentence: str
+
+
 class StepTiming(Frozen):
     """How long one step of a run took, over the runs that have it."""
 

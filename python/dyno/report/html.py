@@ -44,7 +44,7 @@ from dyno.report.figures.style import capital, label
 from dyno.report.runs import notable
 from dyno.report.selfcheck import block_of
 from dyno.report.source import Source
-from dyno.report.text import foremost, to_csv
+from dyno.report.text import MOST_SENTENCES, foremost, of_device, to_csv
 
 _OfResponse = TypeVar("_OfResponse", Variation, Drift)
 
@@ -162,6 +162,8 @@ def _page(
         findings=findings,
         study=study,
         parts=_parts(findings),
+        device=of_device(findings),
+        most_sentences=MOST_SENTENCES,
         overall_figures=[_shown(figure) for figure in pooled],
         charts=[_shown(figure) for figure in charts],
         variation=_of(findings.variation, findings.response),

@@ -19,6 +19,7 @@ from dyno.model.findings import (
     FactorEffect,
     Failure,
     Findings,
+    FolderAgreement,
     FolderComparison,
     OverallRatio,
     PublishedResult,
@@ -36,7 +37,7 @@ from dyno.model.findings import (
 from dyno.model.run import Step
 from dyno.model.units import format_percent
 from dyno.report.selfcheck import Block
-from dyno.report.text import foremost, part_of
+from dyno.report.text import foremost, of_device, part_of
 
 NARROW = 100  # columns; a narrower terminal gets the narrower table
 WIDTH_OF_FILES = 1000
@@ -65,7 +66,7 @@ def show(findings: Findings, console: Console, chosen: Sequence[str] | None = No
             (_narrow_cells if narrow else _cells)(cells, findings),
         ]
         if pooled := [each for each in findings.overall if each.response == response]:
-            title = f"{_plain(pooled[0].factor)} over {_plain(pooled[0].a)}, many combinations together"
+            title = f"Each {_plain(pooled[0].factor)} over {_plain(pooled[0].a)}, many combinations together"
             parts += [Text(), _heading(title), _overall(pooled)]
         found = [each for each in findings.comparisons if each.response == response]
         if found:
@@ -136,8 +137,14 @@ def show_selfcheck(found: Block, console: Console) -> None:
     _print(console, Group(*parts))
 
 
-def show_folders(comparisons: Sequence[FolderComparison], console: Console, first_name: str, second_name: str) -> None:
-    """Print two results folders side by side."""
+def show_folders(
+    comparisons: Sequence[FolderComparison],
+    console: Console,
+    first_name: str,
+    second_name: str,
+    together: FolderAgreement | None = None,
+) -> None:
+    """Print two results folders side by side, and how they agree over all cells together."""
     if not comparisons:
         _print(console, Text("Neither folder has a cell."))
         return
@@ -163,7 +170,8 @@ def show_folders(comparisons: Sequence[FolderComparison], console: Console, firs
     if differs:
         warnings.append(f"The two were not asked for the same: they differ in {', '.join(differs)}.")
     notes = [Text(_plain(warning), style="yellow") for warning in warnings]
-    _print(console, Group(names, _heading(_title(first.response)), table, Text(), *notes))
+    over_all = [] if together is None else [Text(_plain(each)) for each in (together.sentence, together.ranks.sentence)]
+    _print(console, Group(names, _heading(_title(first.response)), table, Text(), *over_all, *notes))
 
 
 def _print(console: Console, what: RenderableType) -> None:
@@ -228,7 +236,8 @@ def _cells(cells: Sequence[CellSummary], findings: Findings) -> Table:
     table = _table()
     factors = list(dict.fromkeys(factor for cell in cells for factor in cell.levels))
     _columns(table, *(factors or ["cell"]))
-    _columns(table, "n", "not ok", "mean", "sd", "cov", "interval", "+-", justify="right")
+    device = of_device(findings)
+    _columns(table, "n", "not ok", "mean", "sd", "cov", "interval", "+-", *device, justify="right")
     _columns(table, "ratio within" if findings.precision_of == "ratio" else "precise", *_remark_column(cells))
     for cell in cells:
         _row(
@@ -241,6 +250,7 @@ def _cells(cells: Sequence[CellSummary], findings: Findings) -> Table:
             _share(cell.cov),
             f"[{format_quantity(cell.ci[0])}, {format_quantity(cell.ci[1])}]" if cell.ci else "-",
             _reached(cell.precision, findings.precision),
+            *(_or_dash(column.get(cell.cell)) for column in device.values()),
             _precise(cell, findings),
             *(Text(cell.remark, style="yellow") for _ in _remark_column(cells)),
         )

@@ -27,6 +27,22 @@ def part_of(found: OverallRatio) -> str:
     return f"{' '.join(f'{factor}={level}' for factor, level in found.where.items())} ({number})"
 
 
+_OF_DEVICE = {"device_read_per_op": "read B/op", "device_written_per_op": "written B/op"}
+
+
+def of_device(findings: Findings) -> dict[str, dict[int, float | None]]:
+    """What was really read from and written to the device of the data: title of a column -> cell -> bytes an operation.
+
+    It stands beside every response, since a store that is served from memory is not what a disk's study measures.
+    Empty where it was not counted.
+    """
+    columns: dict[str, dict[int, float | None]] = {}
+    for cell in findings.cells:
+        if cell.response in _OF_DEVICE:
+            columns.setdefault(_OF_DEVICE[cell.response], {})[cell.cell] = cell.mean
+    return {title: columns[title] for title in _OF_DEVICE.values() if title in columns}
+
+
 def to_json(findings: Findings) -> str:
     """The findings as JSON, keys in the order of their declaration (docs/reference/findings.md)."""
     return findings.model_dump_json(indent=2)

@@ -27,7 +27,7 @@ from dyno.stats.looking import (
     widening_of_ratios,
 )
 from dyno.stats.means import mean_interval, relative_half_width
-from dyno.stats.pooled import PooledMean, pooled_mean
+from dyno.stats.pooled import PooledMean, difference_of_pooled, pooled_mean
 from dyno.stats.power import (
     detectable_effect,
     paired_power,
@@ -94,6 +94,7 @@ __all__ = [
     "crossings",
     "describe",
     "detectable_effect",
+    "difference_of_pooled",
     "equivalence_of",
     "far_from_normal",
     "fieller_ratio",

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from dyno.stats.ratios import LogShift
+from dyno.stats.ratios import UNPAIRED, LogShift
 
 POOLED = "Student's t on the blocks' means of logs"
 
@@ -63,3 +63,13 @@ def pooled_mean(values: NDArray[np.float64]) -> PooledMean | None:
     if error <= 1e-13 * max(1.0, float(np.abs(left[there]).max())):
         error = 0.0
     return PooledMean(float(means.mean()), error, fewest - 1.0, fewest, tuple(int(place) for place in kept))
+
+
+def difference_of_pooled(a: PooledMean, b: PooledMean) -> LogShift:
+    """The mean of b less that of a, of blocks that have nothing in common: Welch's degrees of freedom."""
+    error = math.hypot(a.error, b.error)
+    degrees = None
+    if error:
+        share = a.error**2 / error**2
+        degrees = 1 / (share**2 / a.degrees + (1 - share) ** 2 / b.degrees)
+    return LogShift(b.centre - a.centre, error, degrees, min(a.n, b.n), UNPAIRED)

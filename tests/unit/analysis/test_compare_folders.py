@@ -9,8 +9,9 @@ from rich.console import Console
 from small_studies import Runs, study
 
 from dyno import stats
-from dyno.analysis import compare_folders
+from dyno.analysis import agreement, compare_folders
 from dyno.model.run import MeasuredPart
+from dyno.model.study import KindSpec
 from dyno.report.terminal import show_folders
 
 OLD, NEW = [100.0, 104.0, 96.0], [120.0, 126.0, 118.0, 121.0]
@@ -94,3 +95,73 @@ def test_throughput_of_a_closed_and_an_open_loop_is_compared() -> None:
     closed, opened = (Runs(plan).add_cells({0: OLD}, loop=loop) for loop in ("closed", "open"))
     (found,) = compare_folders(plan, closed, plan, opened)
     assert found.ratio == 1.0
+
+
+SIX = {"deployment": ["native", "layered"], "threads": [1, 4, 8]}
+BLOCKS = (0.98, 1.0, 1.03, 0.99)
+
+
+def six(rates: list[float], blocks: tuple[float, ...] = BLOCKS, kind: str = "ycsb"):
+    plan = study(SIX)
+    workload = KindSpec(kind=kind)
+    plan = plan.model_copy(
+        update={"cells": tuple(cell.model_copy(update={"workload": workload}) for cell in plan.cells)}
+    )
+    return plan, Runs(plan).add_cells({cell: [rate * block for block in blocks] for cell, rate in enumerate(rates)})
+
+
+RATES = [900.0, 1700.0, 2200.0, 850.0, 1600.0, 2000.0]
+
+
+def test_two_drivers_that_rank_the_cells_alike_agree_however_far_apart_their_figures_are() -> None:
+    ours, theirs = six(RATES), six([0.71 * rate for rate in RATES], (1.01, 0.97, 1.0, 1.02), "go-ycsb")
+    found = agreement(*ours, *theirs)
+    assert (found.a, found.b) == ("ycsb", "go-ycsb")
+    assert (found.ranks.tau, found.ranks.verdict, found.ranks.n) == (1.0, "agrees", 6)
+    assert (found.cells, found.of) == (6, 6)
+    expected = stats.unpaired_ratio(BLOCKS, [0.71 * each for each in (1.01, 0.97, 1.0, 1.02)], 0.95)
+    assert (found.ratio, *found.ci) == pytest.approx((expected.ratio, expected.lo, expected.hi))
+    assert found.sentence.startswith("go-ycsb measured 0.71x [0.68, 0.74] the throughput of ycsb over all 6 cells")
+    assert "faster" not in found.sentence
+
+
+def test_drivers_that_rank_the_cells_the_other_way_differ() -> None:
+    found = agreement(*six(RATES), *six([1e6 / rate for rate in RATES]))
+    assert (found.ranks.tau, found.ranks.verdict) == (-1.0, "differs")
+    assert (found.a, found.b) == ("the first folder", "the second folder")
+    assert found.sentence.startswith("The second folder measured ")
+
+
+def test_few_cells_have_no_order_and_a_cell_of_one_side_alone_is_in_no_ratio() -> None:
+    first, second = study({"threads": [1, 2, 4]}), study({"threads": [2, 4]})
+    found = agreement(
+        first, Runs(first).add_cells({0: OLD, 1: OLD, 2: OLD}), second, Runs(second).add_cells({0: NEW, 1: NEW})
+    )
+    assert (found.ranks.verdict, found.cells, found.of) == ("cannot tell", 2, 2)
+    assert found.ratio == pytest.approx(stats.unpaired_ratio(OLD, NEW, 0.95).ratio)
+
+
+def test_a_cell_with_too_few_runs_on_one_side_is_left_out_on_both() -> None:
+    plan = study(SIX)
+    whole = six(RATES)
+    lacking = Runs(plan).add_cells({cell: [rate, rate] for cell, rate in enumerate(RATES) if cell != 2}).add(2, 0, 9e9)
+    found = agreement(*whole, plan, lacking)
+    assert (found.cells, found.of) == (5, 6)
+    assert found.ratio == pytest.approx(1.0, abs=0.01)
+    assert "over 5 of the 6 cells together" in found.sentence
+
+
+def test_without_two_runs_on_a_side_there_is_no_ratio_and_the_reason_is_said() -> None:
+    plan = study({})
+    found = agreement(plan, Runs(plan).add(0, 0, 100.0), plan, Runs(plan).add_cells({0: NEW}))
+    assert (found.ratio, found.ci, found.cells) == (None, None, 0)
+    assert "no ratio of throughput" in found.sentence
+
+
+def test_the_agreement_of_two_folders_stands_under_their_table() -> None:
+    ours, theirs = six(RATES), six([0.71 * rate for rate in RATES], kind="go-ycsb")
+    out = io.StringIO()
+    show_folders(compare_folders(*ours, *theirs), Console(file=out), "a", "b", agreement(*ours, *theirs))
+    assert "go-ycsb measured 0.71x" in out.getvalue()
+    assert "Order of the cells: agrees, tau-b 1.00" in out.getvalue()
+    assert "faster" not in out.getvalue()

@@ -21,6 +21,7 @@ from dyno.model.findings import (
     FactorEffect,
     Failure,
     Findings,
+    FolderAgreement,
     Outlier,
     OverallRatio,
     PublishedCell,
@@ -30,8 +31,10 @@ from dyno.model.findings import (
     ScalabilityLaw,
     Shape,
     ShapePoint,
+    StepTiming,
     TargetCell,
     TargetResult,
+    Timing,
     Variation,
     VariationSource,
     format_estimate,
@@ -84,7 +87,20 @@ def test_every_key_of_the_findings_is_in_their_reference() -> None:
     text = (Path(__file__).parents[3] / "docs" / "reference" / "findings.md").read_text()
     models = (Findings, CellSummary, Comparison, Failure, TargetResult, TargetCell, PublishedResult, PublishedCell)
     causes = (Variation, VariationSource, Shape, Curve, ShapePoint, ScalabilityLaw, Crossing, Drift, Change, Outlier)
-    beside = (OverallRatio, Confounder, PublishedRatio, Ranks, ClaimResult, Evidence, FactorEffect, Choice, Candidate)
+    beside = (
+        OverallRatio,
+        Confounder,
+        FolderAgreement,
+        StepTiming,
+        Timing,
+        PublishedRatio,
+        Ranks,
+        ClaimResult,
+        Evidence,
+        FactorEffect,
+        Choice,
+        Candidate,
+    )
     for model in (*models, *beside, *causes):
         missing = [name for name in model.model_fields if f"`{name}`" not in text]
         assert missing == [], model.__name__

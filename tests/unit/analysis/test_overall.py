@@ -74,7 +74,7 @@ def test_of_many_combinations_the_answer_is_what_they_say_together_and_how_many_
     singles = [each.verdict for each in found.comparisons]
     assert singles == ["lower"] * 4 + ["no difference shown"] * 4
     assert found.answer.startswith("layered is slower than native over all 8 combinations together: 0.")
-    assert found.answer.endswith(" (by themselves, 4 are slower and 4 show no difference).")
+    assert found.answer.endswith(" (alone, 4 are slower and 4 show no difference).")
 
 
 def test_levels_that_are_alike_over_all_are_called_equal_or_not_told_apart_and_never_slower() -> None:
@@ -132,4 +132,4 @@ def test_what_differs_besides_is_told_beside_the_overall_ratio() -> None:
         runs.add(run.slot.cell, run.slot.block, run.responses["throughput"], deployed={"io_engine": engine})
     found = analysed(plan, runs)
     assert found.overall[0].sentence.endswith("; io_engine differs too.")
-    assert " Not deployment alone: io_engine (native: io_uring; layered: libaio) differs too, and" in found.answer
+    assert " Besides deployment, io_engine (native: io_uring; layered: libaio) differs." in found.answer

@@ -228,7 +228,9 @@ def twenty_seven_cells(blocks: int = 5) -> FakeResults:
 
 
 DEPLOYED: dict[str, dict[str, Any]] = {
-    "native": {"io_engine": "io_uring", "seccomp": "none", "network": "host", "data.device": "loop0", "nofile": 1048576},
+    "native": {
+        "io_engine": "io_uring", "seccomp": "none", "network": "host", "data.device": "loop0", "nofile": 1048576,
+    },
     "container-layered": {
         "io_engine": "libaio", "seccomp": "filter", "network": "host", "data.device": "loop1", "nofile": 20000,
     },

@@ -322,3 +322,35 @@ def test_ten_thousand_runs_are_reported_within_bounds(tmp_path) -> None:
     size, most_kib = map(int, said.stdout.split())
     assert size < 3_000_000
     assert most_kib < 1_000_000
+
+
+@pytest.fixture(scope="module")
+def fifty_four(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("fifty_four")
+    return Page(write_report(fake_results.fifty_four_cells(), folder).read_text()), folder
+
+
+def test_a_study_of_deployments_has_what_differs_and_the_overall_ratios_before_its_cells(fifty_four) -> None:
+    page, folder = fifty_four
+    parts = ["notes", "confounders", "overall", "cells", "comparisons", "figures"]
+    assert [part for part in page.ids if part in parts] == parts
+    found = page.html[page.html.index('id="confounders"') : page.html.index('id="overall"')]
+    assert "io_engine" in found
+    assert "innodb_log_file_buffering" in found
+    assert "innodb_flush_method" not in found  # the study varies it
+    assert (folder / "figures" / "overall.svg").is_file()
+    overall = page.html[page.html.index('id="overall"') : page.html.index('id="cells"')]
+    assert overall.count("workload=a (6)") >= 1
+    assert "container-volume" in overall
+
+
+def test_every_table_of_cells_has_what_the_device_really_read_and_wrote(fifty_four) -> None:
+    page, _ = fifty_four
+    cells = page.html[page.html.index('id="cells"') : page.html.index('id="comparisons"')]
+    assert cells.count(">read<br>B/op</th>") == cells.count(">written<br>B/op</th>") == cells.count("<table>") > 10
+
+
+def test_sentences_of_many_single_comparisons_are_folded_where_the_overall_ratios_stand_above(fifty_four) -> None:
+    page, _ = fifty_four
+    assert "36 single comparisons with native" in page.text
+    assert "18 curves over threads" in page.text

@@ -18,16 +18,16 @@ from dyno.report.figures.style import (
     Palette,
     Row,
     banded,
-    capital,
     draw,
     heading,
     label,
     named,
     upon,
 )
-from dyno.report.text import part_of
 
 WIDTH = 400  # with the names above their rows, a phone shows nearly all of it
+MOST_ALONE = 24  # comparisons with a row of their own; of more, those of a combination share one
+ROOM_OF_LINE = 17  # px of each of several lines in a row
 ROOM_OF_MARKS = 22  # px of a row below its name
 WIDEST = math.log(1000)  # an interval of two runs can span more than any axis; there it is cut, not in its text
 # Round ratios about 1, from the coarsest pair to the finest.
@@ -39,12 +39,24 @@ LABEL_ROOM = 0.11  # of the axis: labels closer than this would touch
 
 
 def forest(study: Study, findings: Findings, palette: Palette) -> Figure | None:
-    """The comparisons of the deciding response; None where none has an interval."""
-    found = [each for each in findings.comparisons if each.response == findings.response and each.ci][:MOST_ROWS]
+    """The comparisons of the deciding response; None where none has an interval.
+
+    Of many, those with the first level alone, which share the row of their combination.
+    """
+    found = [each for each in findings.comparisons if each.response == findings.response and each.ci]
     if not found:
         return None
-    title = f"Comparisons between levels of {found[0].factor}"
-    return _drawn(study, findings, palette, "forest", title, [_row(each, _name(each)) for each in found])
+    title, more = f"Comparisons between levels of {found[0].factor}", ""
+    grouped = len(found) > MOST_ALONE and bool(found[0].within)
+    if grouped:
+        to_first = [each for each in found if each.a == found[0].a]
+        others = len(found) - len(to_first)
+        more = f"{others:,} between the other levels are not shown." if others else ""
+        title = f"Each {found[0].factor} over {found[0].a}"
+        rows = [_row(each, label(each.within)) for each in to_first]
+    else:
+        rows = [_row(each, _name(each)) for each in found]
+    return _drawn(study, findings, palette, "forest", title, rows[:MOST_ROWS], more, grouped=grouped)
 
 
 def overall(study: Study, findings: Findings, palette: Palette) -> Figure | None:
@@ -52,17 +64,33 @@ def overall(study: Study, findings: Findings, palette: Palette) -> Figure | None
     found = [each for each in findings.overall if each.response == findings.response][:MOST_ROWS]
     if len(found) < 2:
         return None
-    title = f"{capital(found[0].factor)} over {found[0].a}, many combinations together"
-    rows = [_row(each, f"{part_of(each)}: {each.b} / {each.a}") for each in found]
-    return _drawn(study, findings, palette, "overall", title, rows)
+    title = f"Each {found[0].factor} over {found[0].a}, many combinations together"
+    rows = [_row(each, f"{label(each.where)} ({each.of})" if each.where else f"all {each.of}") for each in found]
+    return _drawn(study, findings, palette, "overall", title, rows, "", grouped=True)
 
 
-def _drawn(study: Study, findings: Findings, palette: Palette, figure: str, title: str, rows: Sequence[Row]) -> Figure:
+def _drawn(
+    study: Study,
+    findings: Findings,
+    palette: Palette,
+    figure: str,
+    title: str,
+    rows: Sequence[Row],
+    more: str,
+    *,
+    grouped: bool,
+) -> Figure:
+    """`grouped`: a row of the figure has a line of each level, told by its colour; else each ratio has its own row."""
     known = responses.lookup(findings.response)
     assert study.compare is not None, "only of what is compared are there ratios"
     compared = study.factor(study.compare)
+    shown = [level.name for level in compared.levels if level.name in {row["b"] for row in rows}] if grouped else []
+    for row in rows:
+        row["line"] = shown.index(row["b"]) if grouped else 0
     names = list(dict.fromkeys(row["name"] for row in rows))
-    labels, label_rows, row_height, middle = upon(names, "name", ROOM_OF_MARKS)
+    lines = max(1, len(shown))
+    room = lines * ROOM_OF_LINE if lines > 1 else ROOM_OF_MARKS
+    labels, label_rows, row_height, middle = upon(names, "name", room)
     low = min(0.0, *(row["low"] for row in rows))
     high = max(0.0, *(row["high"] for row in rows))
     margin = max(0.06 * (high - low), 1e-4)
@@ -73,15 +101,23 @@ def _drawn(study: Study, findings: Findings, palette: Palette, figure: str, titl
         scale=alt.Scale(type="log", domain=[math.exp(low), math.exp(high)], nice=False),
         axis=alt.Axis(values=_ticks(low, high), format="~g", domain=False),
     )
-    base = alt.Chart(named("comparisons")).encode(y=banded(names, "name", middle))
-    colour = alt.Color("b:N", scale=palette.scale(compared), legend=None)
+    told = alt.Legend(orient="top", labelLimit=0, columns=1) if grouped else None
+    colour = alt.Color("b:N", title=compared.name, scale=palette.scale(compared, shown or None), legend=told)
+    layers = []
+    for line in range(lines):
+        at = middle + (line - (lines - 1) / 2) * ROOM_OF_LINE / row_height
+        base = alt.Chart(named("comparisons")).encode(y=banded(names, "name", at))
+        base = base.transform_filter(f"datum.line == {line}") if lines > 1 else base
+        layers += [
+            base.mark_rule(strokeWidth=2.5).encode(x=alt.X("from:Q"), x2="to:Q", color=colour),
+            *(_arrow(base, end, shape).encode(color=colour) for end, shape in _ARROWS.items()),
+            base.mark_point(size=70, filled=True, opacity=1).encode(x=x, color=colour),
+            base.mark_text(align="left", fontSize=12, color=INK).encode(x=alt.value(WIDTH + 14), text="text:N"),
+        ]
     chart = alt.layer(
         alt.Chart(named("one")).mark_rule(color=SOFT, strokeDash=[4, 3]).encode(x=x),
         *labels,
-        base.mark_rule(strokeWidth=2.5).encode(x=alt.X("from:Q"), x2="to:Q", color=colour),
-        *(_arrow(base, end, shape).encode(color=colour) for end, shape in _ARROWS.items()),
-        base.mark_point(size=70, filled=True, opacity=1).encode(x=x, color=colour),
-        base.mark_text(align="left", fontSize=12, color=INK).encode(x=alt.value(WIDTH + 14), text="text:N"),
+        *layers,
     ).properties(
         width=WIDTH,
         height=alt.Step(row_height),
@@ -89,6 +125,7 @@ def _drawn(study: Study, findings: Findings, palette: Palette, figure: str, titl
             title,
             f"Ratio of {known.title} with its {findings.confidence * 100:.4g}% interval; {known.better} is better. "
             "An interval without 1 is a difference only if the text calls it one.",
+            more,
         ),
     )
     columns = ["name", "a", "b", "ratio", "ci_low", "ci_high", "n"]

@@ -59,9 +59,9 @@ class Palette:
         """The colour of a level."""
         return self._colours[factor, level]
 
-    def scale(self, factor: Factor) -> alt.Scale:
-        """The scale that gives each level of a factor its colour."""
-        names = [level.name for level in factor.levels]
+    def scale(self, factor: Factor, some: Sequence[str] | None = None) -> alt.Scale:
+        """The scale that gives each level of a factor its colour; a legend shows `some` alone, where given."""
+        names = [level.name for level in factor.levels] if some is None else list(some)
         return alt.Scale(domain=names, range=[self.of(factor.name, name) for name in names])
 
 
