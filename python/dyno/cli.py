@@ -39,7 +39,7 @@ from dyno.model.findings import Findings
 from dyno.model.gate import Gate
 from dyno.model.run import Outcome, RunRecord
 from dyno.model.selfcheck import Scale, Selfcheck
-from dyno.model.study import Study
+from dyno.model.study import Cell, Study
 from dyno.model.units import parse_share
 from dyno.planning import ORDER_IS_FIXED, cells_without_spread, prospect_as_json, show_plan, show_prospect
 from dyno.progress import listener
@@ -56,8 +56,8 @@ from dyno.study import check as check_study
 DONE, NOT_OK, BAD_INPUT, CANNOT_TELL, INTERRUPTED = 0, 1, 2, 3, 130
 
 _RESULTS = Path("results")
-_OVERHEAD_OF_RUN_S = 0.2
-"""What is around a run of an embedded system on top of driving it; only for the estimate of `dyno plan`."""
+_AROUND_RUN_S = {"embedded": 0.2, "server": 2.0, "container": 4.0}
+"""What is around a run on top of driving it, by what it is of; only for the estimate of `dyno plan`."""
 
 _SEED = 1  # of the simulation; that of `benchmarks/coverage.py`
 
@@ -204,8 +204,15 @@ def _seconds_of_runs(rooms: Rooms, study: Study) -> dict[int, float | None]:
     for cell in study.cells:
         kind = rooms.workloads[cell.workload.kind]
         expected = kind(kind.Options.model_validate(cell.workload.options)).expected_seconds()
-        seconds[cell.index] = None if expected is None else expected + _OVERHEAD_OF_RUN_S
+        seconds[cell.index] = None if expected is None else expected + _AROUND_RUN_S[_lives(rooms, cell)]
     return seconds
+
+
+def _lives(rooms: Rooms, cell: Cell) -> str:
+    if rooms.deployments[cell.deployment].in_container:
+        return "container"
+    kind = rooms.systems[cell.system.kind]
+    return "embedded" if kind.reached_by(kind.Options.model_validate(cell.system.options)) is None else "server"
 
 
 def _warn_of_order(study: Study) -> None:
