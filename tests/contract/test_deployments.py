@@ -248,7 +248,7 @@ def test_mariadb_runs_in_it_as_its_account_and_keeps_what_it_was_told(given: Giv
     deployment.site.host.copy_tree(template, deployment.data, reflink=False, limit=LIMIT_S)
     account = accounts.for_server("mysql")
     for number in range(2):
-        sockets = Path(tempfile.mkdtemp(prefix="dyno-five-c-"))
+        sockets = Path(tempfile.mkdtemp(prefix="dyno-"))
         if account:
             accounts.give(sockets, account)
         marker = f"--socket={sockets}/s"
