@@ -7,6 +7,7 @@ import secrets
 import shutil
 import signal
 import subprocess
+import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -19,7 +20,8 @@ from dyno.deployments.base import Deployment, Launch, Recipe, Running, Site
 from dyno.deployments.layered import Layered
 from dyno.deployments.native import Native
 from dyno.deployments.volume import Volume
-from dyno.hosts import LocalHost, accounts, leftovers
+from dyno.hosts import LocalHost, accounts, leftovers, undo
+from dyno.hosts.containers import ENGINE_LOST
 from dyno.hosts.programs import find
 from dyno.model.base import RunError
 from dyno.model.endpoint import Endpoint
@@ -38,6 +40,7 @@ KINDS: list[Given] = [
 ]
 MARIADB = find("mariadbd")
 SH, SLEEP = Path("/usr/bin/sh"), Path("/usr/bin/sleep")
+SMALL = Recipe("small", (SH, SLEEP, Path("/usr/bin/cat")))
 # Its arguments are the data and a folder beside them. What it does at a TERM is put in.
 SERVER = '{}; echo "the data are $(cat "$1/seen")"; echo woe >&2; echo x >>"$1/starts"; : >"$2/up"; {}'
 WAITING = "sleep 1000 & wait"
@@ -76,7 +79,7 @@ def make(host: LocalHost, workspace: Path) -> Iterator[Make]:
     def new(kind: type[Deployment], engine: str | None, recipe: Recipe | None = None) -> Deployment:
         deployment = kind(site(host, workspace, kind, engine))
         made.append(deployment)
-        deployment.provision(recipe or Recipe("small", (SH, SLEEP, Path("/usr/bin/cat"))), LIMIT_S)
+        deployment.provision(recipe or SMALL, LIMIT_S)
         return deployment
 
     yield new
@@ -109,8 +112,24 @@ def started(deployment: Deployment, script: str = CATCHING) -> tuple[Running, Pa
     return running, asked.folders[0]
 
 
-def mounts() -> set[str]:
-    return {line.split()[4] for line in Path("/proc/self/mountinfo").read_text().splitlines()}
+def mounted_in(folder: Path) -> list[str]:
+    """Of all that is mounted anywhere, what is in a folder, or is it."""
+    text = Path("/proc/self/mountinfo").read_text().splitlines()
+    return [line for line in text if any(f"{word}/".startswith(f"{folder}/") for word in line.split()[3:5])]
+
+
+def engine_folder(deployment: Deployment) -> Path:
+    """Where an engine has what is there only while it runs; of one without, a folder in which nothing ever is."""
+    engine = getattr(deployment, "_engine", None)
+    return deployment.site.work / "none" if engine is None else engine.own
+
+
+def is_alive(pid: int) -> bool:
+    """Not where it only waits for its parent to hear that it ended."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
+    except OSError:
+        return False
 
 
 def groups_below(name: str | None) -> list[Path]:
@@ -155,7 +174,7 @@ def test_one_that_does_not_end_is_killed(given: Given, make: Make) -> None:
     deployment = make(*given)
     running, _ = started(deployment, SERVER.format('trap "" TERM', WAITING))
     assert deployment.end(running, limit=0.2) == -signal.SIGKILL
-    assert not Path(f"/proc/{running.pid}").exists()
+    assert not is_alive(running.pid)
 
 
 def test_that_it_ended_by_itself_is_seen_with_its_status(given: Given, make: Make) -> None:
@@ -229,7 +248,7 @@ def test_mariadb_runs_in_it_as_its_account_and_keeps_what_it_was_told(given: Giv
     deployment.site.host.copy_tree(template, deployment.data, reflink=False, limit=LIMIT_S)
     account = accounts.for_server("mysql")
     for number in range(2):
-        sockets = Path(tempfile.mkdtemp(prefix="dyno-five-c-"))
+        sockets = Path(tempfile.mkdtemp(prefix="dyno-"))
         if account:
             accounts.give(sockets, account)
         marker = f"--socket={sockets}/s"
@@ -263,12 +282,119 @@ def answer(running: Running, socket: Path) -> sql.Connection:
 
 
 def test_nothing_of_it_stays(given: Given, host: LocalHost, workspace: Path) -> None:
-    before = mounts()
     deployment = given[0](site(host, workspace, *given))
-    deployment.provision(Recipe("small", (SH, SLEEP, Path("/usr/bin/cat"))), LIMIT_S)
+    deployment.provision(SMALL, LIMIT_S)
     deployment.end(started(deployment)[0], limit=LIMIT_S)
     group = deployment.site.confinement.group
     assert [each for each in groups_below(group) if each.name != "conmon"] == []
+    folder = engine_folder(deployment)
+    assert bool(mounted_in(folder)) == deployment.in_container, "the check can see it"
     deployment.destroy()
-    assert mounts() == before
+    assert mounted_in(folder) == mounted_in(workspace) == []
+    assert not folder.exists()
     assert list(leftovers._processes_with(host._undo.token)) == []
+
+
+@pytest.mark.parametrize("daemon", ["dockerd", "containerd"])
+@pytest.mark.parametrize("kind", [Layered, Volume], ids=lambda kind: str(kind.kind))
+def test_where_the_engine_dies_the_cause_is_told_and_the_next_start_has_another(
+    kind: type[Deployment], daemon: str, make: Make
+) -> None:
+    if why := why_not(kind, "docker"):
+        pytest.skip(why)
+    deployment = make(kind, "docker")
+    running, _ = started(deployment)
+    os.kill(pid_of(deployment, daemon), signal.SIGKILL)
+    assert running.wait(LIMIT_S) == ENGINE_LOST
+    assert is_alive(running.pid), "it lives on: its engine was not its parent"
+    assert deployment.end(running, limit=LIMIT_S) == ENGINE_LOST
+    assert f"{daemon}, the engine of containers, ended by itself by SIGKILL" in running.complaint()
+    assert not is_alive(running.pid)
+    assert (deployment.data / "seen").exists()
+    again, _ = started(deployment)
+    assert deployment.end(again, limit=LIMIT_S) == 3
+    assert (deployment.data / "starts").read_text() == "x\nx\n"
+
+
+def pid_of(deployment: Deployment, program: str) -> int:
+    """Of the one process of this session that runs it."""
+    token = deployment.site.host._undo.token
+    found = [pid for pid in leftovers._processes_with(token) if Path(f"/proc/{pid}/comm").read_text() == f"{program}\n"]
+    assert len(found) == 1
+    return found[0]
+
+
+SESSION = """
+import sys
+from pathlib import Path
+from dyno.hosts import LocalHost, UndoJournal
+from tests.contract import test_deployments as tests
+
+kind, engine = tests.KINDS[int(sys.argv[1])]
+journal = UndoJournal()
+host = LocalHost(journal)
+folder = host.temporary_folder(Path(sys.argv[2]))
+deployment = kind(tests.site(host, folder, kind, engine))
+deployment.provision(tests.SMALL, tests.LIMIT_S)
+running, _ = tests.started(deployment, sys.argv[3])
+print(journal.token, running.pid, deployment.site.confinement.group, tests.engine_folder(deployment), flush=True)
+sys.stdin.read()
+"""
+
+
+@pytest.mark.parametrize("number", range(len(KINDS)), ids=[name_of(each) for each in KINDS])
+def test_what_a_killed_session_left_is_gone_after_cleaning(number: int, tmp_path: Path) -> None:
+    if why := why_not(*KINDS[number]):
+        pytest.skip(why)
+    # One that does not listen takes as long as its engine grants it, so it is tried once.
+    script = SERVER.format('trap "" TERM', WAITING) if KINDS[number] == (Layered, "docker") else CATCHING
+    argv = [sys.executable, "-c", SESSION, str(number), str(tmp_path / "killed"), script]
+    root = Path(__file__).parents[2]
+    with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=root) as session:
+        assert session.stdout is not None
+        token, pid, group, folder = session.stdout.readline().split()
+        session.kill()
+    (cleaned,) = undo.clean()
+    assert cleaned.token == token
+    assert cleaned.stuck == ()
+    assert not is_alive(int(pid))
+    assert list(leftovers._processes_with(token)) == []
+    assert mounted_in(Path(folder)) == mounted_in(tmp_path) == []
+    assert not Path(folder).exists()
+    assert not (tmp_path / "killed").exists()
+    assert [found for top in leftovers.CGROUPS.glob("*") for found in top.glob(f"{group.strip('/')}*")] == []
+
+
+def test_limits_and_cpus_are_in_force_in_every_deployment(given: Given, host: LocalHost, workspace: Path) -> None:
+    if not ROOT:
+        pytest.skip("limits need root")
+    kind, engine = given
+    (workspace / "limited").mkdir()
+    machine = Machine.model_validate({"cpus": 0.5, "memory": "256 MiB"})
+    cpus = str(min(os.sched_getaffinity(0)))
+    confinement = host.confine(machine, cpus, parent=kind.in_container)
+    place = Site(host, workspace / "limited", workspace / "work", workspace / "logs", confinement, engine)
+    deployment = kind(place)
+    try:
+        deployment.provision(SMALL, LIMIT_S)
+        running, _ = started(deployment)
+        facts = deployment.facts(running)
+        deployment.end(running, limit=LIMIT_S)
+    finally:
+        deployment.destroy()
+    assert facts["cpus.limit"] == 0.5
+    assert facts["memory.limit"] == 256 * 1024**2
+    assert facts["cpus.allowed"] == cpus
+
+
+def test_a_system_that_has_no_recipe_is_refused_in_a_container(host: LocalHost, workspace: Path) -> None:
+    for kind in (Layered, Volume):
+        with pytest.raises(RunError, match=f"what an image of it has to have, so it cannot run in {kind.kind}"):
+            kind(Site(host, workspace, workspace, workspace / "logs")).provision(None, LIMIT_S)
+
+
+def test_without_root_containers_are_refused(host: LocalHost, workspace: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    with pytest.raises(RunError, match="needs root"):
+        Volume(Site(host, workspace, workspace, workspace / "logs")).provision(SMALL, LIMIT_S)
+    assert list(workspace.iterdir()) == []

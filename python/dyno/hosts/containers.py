@@ -323,7 +323,6 @@ class Podman(Engine):
         (own / "storage.conf").write_text(
             f'[storage]\ndriver = "overlay"\ngraphroot = {_quoted(self.root / "podman")}\n'
             f"runroot = {_quoted(own / 'run')}\n"
-            '[storage.options.overlay]\nskip_mount_home = "true"\n'
         )
         self.remove_all(limit)
 
@@ -341,6 +340,8 @@ class Podman(Engine):
             f"--runroot={self.own}/run",
             f"--tmpdir={self.own}/tmp",
             "--storage-driver=overlay",
+            # Else each command mounts its folder onto itself for a moment, and nothing can be renamed into it.
+            "--storage-opt=overlay.skip_mount_home=true",
             "--cgroup-manager=cgroupfs",
             # Debian's other runtime, crun, refuses machines with control groups of both versions.
             f"--runtime={_needed('runc', 'runc')}",
@@ -361,6 +362,7 @@ class Container:
         self._client: Process | None = None
         self._server: int | None = None  # its pidfd
         self._status: int | None = None
+        self._why_lost: str | None = None
 
     def start(self, log: Path, limit: float) -> None:
         """Start the server; its output goes to `log`.stdout and `log`.stderr. Raises RunError."""
@@ -422,6 +424,10 @@ class Container:
 
     def kill(self) -> None:
         """End the server at once, with or without the engine. Raises RunError where it does not end."""
+        if self._server is None and self.engine.died() is None:
+            # It may have been on its way; the engine refuses where it was not.
+            with contextlib.suppress(RunError):
+                self.engine.ask(["kill", self.name], _KILL_LIMIT_S)
         self.ask_to_end(signal.SIGKILL)
         if not self.has_ended(_KILL_LIMIT_S):
             raise RunError(f"the server in the container (process {self.pid}) does not end")
@@ -429,9 +435,9 @@ class Container:
     def complaint(self, lines: int = 1, telling: str = "") -> str:
         """As `Process.complaint`; where the engine is gone, that before all else."""
         said = self._client.complaint(lines, telling) if self._client else ""
-        if self._status == ENGINE_LOST:
-            return f"{self.engine.died() or f'{self.engine.kind} lost sight of it'} ({said})"
-        return said
+        if self._why_lost is None:
+            return said
+        return self._why_lost + (f" (the server's last words: {said})" if said else "")
 
     def put_down(self, limit: float) -> None:
         """After its server has ended: have its layers unmounted, by the engine while there is one."""
@@ -460,6 +466,7 @@ class Container:
         self.engine.ask(["rm", "--force", self.name], limit)
 
     def _lost(self) -> int:
+        self._why_lost = self.engine.died() or f"{self.engine.kind} lost sight of it"
         self._status = ENGINE_LOST
         return ENGINE_LOST
 
