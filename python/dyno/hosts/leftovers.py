@@ -27,6 +27,7 @@ _ASK_LIMIT_S = 5.0
 _BUSY_LIMIT_S = 10.0
 _BETWEEN_LOOKS_S = 0.01
 _LOOP_CLR_FD = 0x4C01  # linux/loop.h
+_IPC_RMID = 0  # linux/ipc.h
 _OCTAL = re.compile(r"\\([0-7]{3})")  # how mountinfo writes blanks and backslashes
 
 _libc = ctypes.CDLL(None, use_errno=True)
@@ -113,6 +114,17 @@ def remove_tree(path: str) -> None:
             continue  # something in it went at the same time; that does not mean that all of it did
         except OSError as error:
             raise UndoError(str(error)) from error
+
+
+def remove_shared_memory(creator: int) -> None:
+    """Remove the System V segments that an ended process made and nobody uses any more: a kill leaves them behind."""
+    for line in Path("/proc/sysvipc/shm").read_text().splitlines()[1:]:
+        words = line.split()
+        segment, made_by, users = int(words[1]), int(words[4]), int(words[6])
+        if made_by == creator and users == 0 and _libc.shmctl(segment, _IPC_RMID, None) != 0:
+            code = ctypes.get_errno()
+            if code not in (errno.EINVAL, errno.EIDRM):  # it went meanwhile
+                raise UndoError(f"cannot remove the shared memory {segment}: {os.strerror(code)}")
 
 
 def mounts_below(folder: str) -> list[str]:

@@ -26,7 +26,7 @@ from dyno import sql
 from dyno.deployments.base import Launch, Running
 from dyno.hosts import accounts
 from dyno.hosts.accounts import Account
-from dyno.hosts.leftovers import UndoError
+from dyno.hosts.leftovers import UndoError, remove_shared_memory
 from dyno.hosts.process import Family
 from dyno.model.base import Frozen, InvalidRun, RunError, Scalar
 from dyno.model.endpoint import Endpoint
@@ -40,6 +40,7 @@ _LONGEST_SOCKET_PATH = 107  # sun_path of unix(7) has 108 bytes, and ends in a z
 _SETTING = re.compile(r"[a-z][a-z0-9_]*(\.[a-z][a-z0-9_]*)?")
 _LOOK_EVERY_S = 0.02
 _LAST_LINES = 3
+_FAMILY_LIMIT_S = 5.0
 
 Counters = dict[str, float]
 
@@ -346,8 +347,12 @@ class ServerSystem(System[O]):
 
     def _end(self, running: Running, limit: float) -> int:
         self._running = self._endpoint = None
+        family = Family(running.pid)
         try:
-            return self.deployment.end(running, limit=limit, farewell=self.farewell)
+            status = self.deployment.end(running, limit=limit, farewell=self.farewell)
+            family.gone_within(_FAMILY_LIMIT_S)
+            remove_shared_memory(running.pid)
+            return status
         except UndoError as error:
             raise RunError(f"{self.program}: {error}") from error
         finally:
