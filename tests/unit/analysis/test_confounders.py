@@ -79,6 +79,8 @@ def test_a_fact_that_holds_in_some_runs_of_a_level_alone_is_told() -> None:
 def test_a_fact_that_one_side_does_not_tell_is_not_told_and_not_equal() -> None:
     (engine,) = deployed(NATIVE, {"seccomp": "none"}).confounders
     assert engine.values["layered"] == ("not told",)
+    (engine,) = deployed({"seccomp": "none"}, NATIVE).confounders
+    assert engine.values["native"] == ("not told",)
 
 
 def test_a_setting_that_the_system_chose_by_itself_is_one_and_a_setting_asked_for_is_none() -> None:

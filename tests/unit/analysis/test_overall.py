@@ -107,6 +107,12 @@ def test_a_single_combination_is_a_comparison_and_no_more() -> None:
     assert analysed(study({"threads": [1, 4]}), Runs(plan)).overall == ()
 
 
+def test_a_level_with_a_single_combination_is_no_part_beside_the_comparison_that_it_is() -> None:
+    plan = plan_of({"deployment": ["native", "layered"], "threads": [1, 4]})
+    found = analysed(plan, Runs(plan).add_cells({cell: [1.0 + cell, 2.0 + cell, 3.0 + cell] for cell in range(4)}))
+    assert [each.where for each in found.overall] == [{}]
+
+
 def test_a_rate_that_was_given_has_no_overall_ratio() -> None:
     plan = plan_of()
     assert analysed(plan, measured(plan, loop="open", rate_per_s=100.0)).overall == ()

@@ -446,3 +446,38 @@ def test_where_nothing_was_looked_for_nothing_is_drawn(make) -> None:
     assert figures.residuals(findings) is None
     assert figures.drift(findings) is None
     assert figures.shapes(results.study, findings, style.Palette(results.study)) == []
+
+
+@pytest.fixture(scope="module")
+def fifty_four():
+    results = fake_results.fifty_four_cells()
+    return results, findings_of(results)
+
+
+def test_of_many_comparisons_the_forest_has_a_row_for_each_combination_with_a_line_for_each_level(fifty_four) -> None:
+    results, findings = fifty_four
+    drawn = figures.forest(results.study, findings, style.Palette(results.study))
+    assert len(rows(drawn)) == 36
+    assert {row["a"] for row in rows(drawn)} == {"native"}
+    assert len({row["name"] for row in rows(drawn)}) == 18
+    assert "18 between the other levels are not shown." in texts(drawn)
+    assert {"container-layered", "container-volume"} <= set(texts(drawn))  # which colour is which
+
+
+def test_the_overall_ratios_are_drawn_with_all_combinations_first(fifty_four, eight) -> None:
+    results, findings = fifty_four
+    drawn = figures.overall(results.study, findings, style.Palette(results.study))
+    assert [row["name"] for row in rows(drawn)[:3]] == ["all 18", "all 18", "flush_method=fsync (9)"]
+    assert len(rows(drawn)) == 2 * (1 + 2 + 3 + 3)
+    assert figures.overall(eight[0].study, eight[1], style.Palette(eight[0].study)) is None  # one ratio is no figure
+
+
+def test_rows_with_long_names_are_named_by_levels_alone_and_the_factors_once(fifty_four) -> None:
+    results, findings = fifty_four
+    for drawn in (
+        figures.heat_map(results.study, findings),
+        figures.bars(results.study, findings, style.Palette(results.study)),
+    ):
+        assert any("flush_method · workload" in text for text in texts(drawn))
+        assert any(text.startswith(("native · fsync · a", "fsync · a · 1")) for text in texts(drawn))
+        assert not any("flush_method=fsync" in text for text in texts(drawn))

@@ -16,6 +16,7 @@ from dyno.report.figures.style import (
     Row,
     beside,
     capital,
+    corner,
     deciding_cells,
     draw,
     heading,
@@ -60,9 +61,10 @@ def bars(study: Study, findings: Findings, palette: Palette) -> Figure | None:
         for row, cell in zip(rows, cells, strict=True)
         for value in cell.values[:: _thinning(cell)]
     ]
-    names = list(dict.fromkeys(row["group"] for row in rows))
+    named_groups = {pick(cell.levels, groups): cell.levels for cell in cells}
+    names = list(named_groups)
     x_title = f"{known.title} ({known.unit})"
-    labels, label_rows, tallest = beside(names, "group")
+    labels, label_rows, tallest = beside(named_groups, "group", groups)
     y = alt.Y("group:N", sort=names, title=None, axis=None, scale=alt.Scale(paddingInner=0.25))
     base = alt.Chart(named("cells")).encode(y=y)
     points = alt.Chart(named("runs")).encode(y=y)
@@ -98,7 +100,7 @@ def bars(study: Study, findings: Findings, palette: Palette) -> Figure | None:
         .mark_point(shape="triangle-left", size=60, filled=True, opacity=1, color=INK)
         .encode(x="from:Q"),
         points.mark_point(size=26, color=INK, fill="white", strokeWidth=1, opacity=0.75).encode(x="value:Q"),
-        labels,
+        *labels,
     )
     title = f"{capital(known.title)} of each cell, and each run"
     thinned = f"One in {step} runs is shown as a ring." if step > 1 else "Each ring is a run."
@@ -114,7 +116,8 @@ def bars(study: Study, findings: Findings, palette: Palette) -> Figure | None:
         ),
     )
     columns = ["group", "level", "mean", "ci_low", "ci_high", "n"]
-    return draw(chart.to_dict(), "bars", title, {"cells": rows, "runs": dots, "rows": label_rows}, rows, columns)
+    data = {"cells": rows, "runs": dots, "rows": label_rows, "corner": corner(groups)}
+    return draw(chart.to_dict(), "bars", title, data, rows, columns)
 
 
 def _drawn(cell: CellSummary, floor: float) -> Row:

@@ -22,6 +22,7 @@ from dyno.report.figures.style import (
     beside,
     capital,
     combinations,
+    corner,
     deciding_cells,
     draw,
     heading,
@@ -47,10 +48,11 @@ def heat_map(study: Study, findings: Findings) -> Figure | None:
         return None
     across = _across(factors, study.compare)
     down = [factor for factor in factors if factor is not across]
-    row_names = [pick(levels, down) for levels in combinations(study, down)][:MOST_ROWS]
+    of_rows = {pick(levels, down): levels for levels in combinations(study, down)[:MOST_ROWS]}
+    row_names = list(of_rows)
     known = responses.lookup(findings.response)
     rows = [_row(cell, across, down, cells) for cell in cells if pick(cell.levels, down) in row_names]
-    labels, label_rows, tallest = beside(row_names, "down")
+    labels, label_rows, tallest = beside(of_rows, "down", down)
     levels = [level.name for level in across.levels]
     columns, column_rows, highest = above(levels, "across", STEP - 10)
     base = alt.Chart(named("cells")).encode(
@@ -84,7 +86,7 @@ def heat_map(study: Study, findings: Findings) -> Figure | None:
     )
     measured = base.transform_filter("isValid(datum.mean)")
     layers = [
-        labels,
+        *labels,
         columns,
         measured.mark_rect(cornerRadius=3).encode(color=shade),
         base.transform_filter("!isValid(datum.mean)").mark_rect(cornerRadius=3, color=NO_RUN, opacity=0.35),
@@ -109,7 +111,7 @@ def heat_map(study: Study, findings: Findings) -> Figure | None:
         chart.to_dict(),
         "heat-map",
         title,
-        {"cells": rows, "rows": label_rows, "columns": column_rows},
+        {"cells": rows, "rows": label_rows, "columns": column_rows, "corner": corner(down)},
         rows,
         ["down", "across", "mean", "ci_low", "ci_high", "n"],
     )

@@ -30,6 +30,8 @@ WIDTH = 760  # of the plot itself, in px
 MOST_ROWS = 120  # a figure longer than this is not looked at any more
 PNG_SCALE = 2
 ROOM_OF_NAMES = 360  # px, of the names of rows
+LONG_NAMES = 220  # px, beyond which the names of rows are of levels alone
+BETWEEN = " · "
 LINE = 15  # px from one line of a name to the next
 
 Row = dict[str, Any]
@@ -121,15 +123,32 @@ def named(name: str) -> alt.NamedData:
     return alt.NamedData(name=name)
 
 
-def beside(names: Sequence[str], field: str) -> tuple[alt.Chart, list[Row], int]:
+def beside(
+    names: Mapping[str, Mapping[str, str]], field: str, factors: Sequence[Factor]
+) -> tuple[list[alt.Chart], list[Row], int]:
     """The names of rows, left of the plot; their data, which `draw` takes as `rows`; the px that the tallest takes.
 
-    A long one goes over several lines. An axis would cut it, and then two may read alike.
+    `names` have the levels of `factors` that each is of. Where they are so long that a narrow screen would show nothing
+    else, each is of the levels alone, and the factors stand above them once. One that is still long goes over several
+    lines: an axis would cut it, and then two may read alike.
     """
+    shorter = len(factors) > 1 and max(widths([(name, 12, "normal") for name in names]), default=0) > LONG_NAMES
+    told = [
+        BETWEEN.join(levels[factor.name] for factor in factors) if shorter else name for name, levels in names.items()
+    ]
     # Moved up by half of what it is taller, a name is about the middle of its row.
-    rows, tallest = _in_lines(names, field, ROOM_OF_NAMES, moved=0.5)
-    y = alt.Y(f"{field}:N", sort=names, title=None, axis=None)
-    return _names("rows", "right").encode(x=alt.value(-8), y=y, text="lines:N"), rows, tallest
+    rows, tallest = _in_lines(list(names), field, ROOM_OF_NAMES, moved=0.5, told=told)
+    y = alt.Y(f"{field}:N", sort=list(names), title=None, axis=None)
+    layers = [_names("rows", "right").encode(x=alt.value(-8), y=y, text="lines:N")]
+    if shorter:
+        head = alt.Chart(named("corner")).mark_text(align="right", fontSize=12, color=SOFT)
+        layers.append(head.encode(x=alt.value(-8), y=alt.value(-12), text="factors:N"))
+    return layers, rows, tallest
+
+
+def corner(factors: Sequence[Factor]) -> list[Row]:
+    """The data of what stands above the names of rows, which `draw` takes as `corner`."""
+    return [{"factors": BETWEEN.join(factor.name for factor in factors)}]
 
 
 def above(names: Sequence[str], field: str, room: float) -> tuple[alt.Chart, list[Row], int]:
@@ -170,8 +189,10 @@ def _names(data: str, align: Literal["left", "right", "center"]) -> alt.Chart:
     return chart
 
 
-def _in_lines(names: Sequence[str], field: str, room: float, moved: float) -> tuple[list[Row], int]:
-    lines = wrapped(names, room, 12)
+def _in_lines(
+    names: Sequence[str], field: str, room: float, moved: float, told: Sequence[str] | None = None
+) -> tuple[list[Row], int]:
+    lines = wrapped(names if told is None else told, room, 12)
     rows = [
         {field: name, "lines": "\n".join(each), "up": -LINE * (len(each) - 1) * moved}
         for name, each in zip(names, lines, strict=True)
