@@ -8,6 +8,7 @@ import shutil
 import signal
 import subprocess
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ import pytest
 
 from tests.end_to_end.conftest import DYNO, Dyno, dyno, home
 from tests.making import until
+from tests.unit.hosts.rights import alone_on_the_machine
 
 __all__ = ["dyno", "home"]
 
@@ -59,10 +61,17 @@ def left_by(tmp_path: Path, tokens: set[str]) -> list[str]:
     return found
 
 
+@pytest.fixture
+def alone() -> Iterator[None]:
+    with alone_on_the_machine():
+        yield
+
+
 def tokens(tmp_path: Path) -> set[str]:
     return {path.stem for path in (tmp_path / "state" / "undo").glob("*.jsonl")}
 
 
+@pytest.mark.usefixtures("alone")
 def test_the_study_runs_whole_at_smoke_in_all_three_deployments(dyno: Dyno, tmp_path: Path) -> None:
     before = settings()
     answer = dyno("run", STUDY, "--scale", "smoke", limit=600)
@@ -86,6 +95,7 @@ def test_the_study_runs_whole_at_smoke_in_all_three_deployments(dyno: Dyno, tmp_
     assert left_by(tmp_path, set()) == []
 
 
+@pytest.mark.usefixtures("alone")
 def test_a_study_that_was_killed_is_cleaned_up_after_and_goes_on(
     dyno: Dyno, home: dict[str, str], tmp_path: Path
 ) -> None:

@@ -19,6 +19,7 @@ from dyno.model.base import UserError
 from dyno.model.run import Outcome, Step
 from dyno.model.study import Study
 from tests.making import make_study
+from tests.unit.hosts.rights import alone_on_the_machine
 from tests.unit.lab.laboratory import FakeHost, Fault, Laboratory, giving, measured
 
 MIB = 2**20
@@ -179,13 +180,15 @@ def test_a_file_system_without_root_is_refused_before_anything_is_run(
 
 @needs_root
 def test_kernel_settings_are_in_force_in_each_run_and_put_back_after_the_study(lab: Laboratory) -> None:
-    before, seen = SETTING.read_text(), []
+    seen: list[str] = []
     lab.faults["workload.drive"] = Fault(lambda *_args: seen.append(SETTING.read_text().strip()))
-    wanted = "137" if before.strip() != "137" else "138"
-    ending, _ = lab.run(tried(host={"sysctl": {"vm.dirty_writeback_centisecs": wanted}}))
+    with alone_on_the_machine():
+        before = SETTING.read_text()
+        wanted = "137" if before.strip() != "137" else "138"
+        ending, _ = lab.run(tried(host={"sysctl": {"vm.dirty_writeback_centisecs": wanted}}))
+        assert SETTING.read_text() == before
     assert ending.completed
     assert seen == [wanted, wanted]
-    assert SETTING.read_text() == before
 
 
 @needs_root
