@@ -1,142 +1,344 @@
-"""The study of MariaDB native and in containers, end to end: every part real, sizes tiny, figures not judged."""
+"""The first published study, end to end, at the scale smoke: three real deployments, and what may go wrong in them.
+
+As root, with Docker: `tests/install-servers` installs what is missing.
+"""
 
 from __future__ import annotations
 
 import json
 import os
-import shutil
 import signal
 import subprocess
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.end_to_end.conftest import DYNO, Dyno, dyno, home
+from dyno.hosts.leftovers import CGROUPS, mounts_below
+from tests.end_to_end.conftest import DYNO
 from tests.making import until
 from tests.unit.hosts.rights import alone_on_the_machine
 
-__all__ = ["dyno", "home"]
-
 STUDY = Path(__file__).parents[2] / "studies" / "mariadb-virtualization.yaml"
-SETTINGS = ("dirty_expire_centisecs", "dirty_writeback_centisecs")
-DEPLOYMENTS = {"native", "container-layered", "container-volume"}
-SMALLER = ("--scale", "smoke", "--set", "factors.workload=[a]", "--set", "factors.threads=[1]")
+DEPLOYMENTS = ["native", "container-layered", "container-volume"]
+RUNS = len(DEPLOYMENTS) * 2 * 2 * 2  # of two workloads and two thread counts, in two blocks
 
-missing = [name for name in ("mariadbd", "dockerd") if shutil.which(name, path="/usr/sbin:/usr/bin") is None]
-pytestmark = [
-    pytest.mark.skipif(os.geteuid() != 0, reason="file systems and limits of their own need root"),
-    pytest.mark.skipif(bool(missing), reason=f"{' and '.join(missing)} are not installed"),
-]
-
-
-def runs(folder: Path) -> list[dict[str, Any]]:
-    return [json.loads(path.read_text()) for path in sorted(folder.glob("*/runs/[0-9]*/run.json"))]
+ONE_CELL = (
+    "--set=factors.workload=[a]",
+    "--set=factors.threads=[1]",
+    "--set=workload.duration=2 s",
+    "--set=replicates.retries=0",
+)
+LAYERED = (*ONE_CELL, "--set=factors.deployment=[native, container-layered]")
 
 
-def settings() -> list[str]:
-    return [Path("/proc/sys/vm", name).read_text() for name in SETTINGS]
+class Home:
+    """A user who runs this study: a working folder, and a state folder that marks all that is started from there."""
+
+    def __init__(self, folder: Path) -> None:
+        folder.chmod(0o711)
+        self.folder = folder
+        self.state = folder / "state"
+        self.environment = {**os.environ, "DYNO_STATE": str(self.state), "COLUMNS": "120"}
+
+    def dyno(self, *words: str | Path, before: tuple[str, ...] = ()) -> subprocess.CompletedProcess[str]:
+        argv = [*before, DYNO, *map(str, words)]
+        return subprocess.run(
+            argv, cwd=self.folder, env=self.environment, capture_output=True, text=True, timeout=280, check=False
+        )
+
+    def start(self, *words: str | Path) -> subprocess.Popen[str]:
+        argv = [DYNO, *map(str, words)]
+        return subprocess.Popen(
+            argv, cwd=self.folder, env=self.environment, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
+        )
+
+    def results(self) -> Path:
+        (folder,) = (self.folder / "results" / "mariadb-virtualization").iterdir()
+        return folder
+
+    def runs(self) -> list[dict[str, Any]]:
+        return [json.loads(path.read_text()) for path in sorted(self.results().glob("runs/*/run.json"))]
+
+    def committed(self) -> int:
+        return len(list((self.folder / "results").glob("mariadb-virtualization/*/runs/*/run.json")))
+
+    def servers(self) -> list[int]:
+        """Every mariadbd whose arguments name this folder, in whichever deployment."""
+        return [pid for pid, words in arguments() if words[0].endswith("mariadbd") and str(self.folder) in str(words)]
+
+    def engines(self) -> list[int]:
+        """The processes of container engines that were started from here."""
+        wanted = f"DYNO_STATE={self.state}".encode()
+        found = []
+        for pid, words in arguments():
+            if Path(words[0]).name in ("dockerd", "containerd", "containerd-shim-runc-v2", "conmon"):
+                try:
+                    ours = wanted in Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
+                except OSError:
+                    continue
+                found += [pid] if ours else []
+        return found
+
+    def tokens(self) -> list[str]:
+        """The sessions whose journals were not yet cleared away."""
+        return [path.stem for path in (self.state / "undo").glob("*.jsonl")]
+
+    def left(self, tokens: list[str]) -> list[str]:
+        """All that is still on the machine of what was done from here."""
+        loops = [
+            str(path) for path in Path("/sys/block").glob("loop*/loop/backing_file") if str(self.folder) in text(path)
+        ]
+        groups = [str(group) for token in tokens for group in CGROUPS.rglob(f"dyno-{token}*")]
+        sockets = [str(path) for token in tokens for path in Path("/tmp").glob(f"*{token}*")]
+        processes = [f"process {pid}" for pid in (*self.servers(), *self.engines())]
+        return mounts_below(str(self.folder)) + loops + groups + sockets + processes + self.tokens()
 
 
-def left_by(tmp_path: Path, tokens: set[str]) -> list[str]:
-    """Mounts, loop devices, control groups and processes of the sessions that a test had."""
-    mounts = [line.split()[4] for line in Path("/proc/self/mountinfo").read_text().splitlines()]
-    found = [point for point in mounts if str(tmp_path) in point or any(token in point for token in tokens)]
-    for file in Path("/sys/block").glob("loop*/loop/backing_file"):
+def arguments() -> Iterator[tuple[int, list[str]]]:
+    for entry in Path("/proc").glob("[0-9]*"):
+        words = text(entry / "cmdline").split("\0")
+        if words[0]:
+            yield int(entry.name), words
+
+
+def text(path: Path) -> str:
+    try:
+        return path.read_text(errors="replace")
+    except OSError:
+        return ""  # gone meanwhile
+
+
+def kernel_settings() -> dict[str, str]:
+    """Every setting of the kernel that can be written, but for those that say what happened last."""
+    changing = {"kernel/ns_last_pid", "kernel/random/uuid", "fs/binfmt_misc/register"}
+    found = {}
+    for path in Path("/proc/sys").rglob("*"):
         try:
-            found += [f"{file.parts[3]}: {text}" for text in [file.read_text().strip()] if str(tmp_path) in text]
+            if path.is_file() and path.stat().st_mode & 0o200 and str(path.relative_to("/proc/sys")) not in changing:
+                found[str(path)] = path.read_text(errors="replace")
         except OSError:
             continue
-    found += [str(group) for token in tokens for group in Path("/sys/fs/cgroup").glob(f"**/dyno-{token}*")]
-    for process in Path("/proc").glob("[0-9]*"):
-        try:
-            words = (process / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
-            environment = (process / "environ").read_bytes().decode(errors="replace")
-        except OSError:
-            continue
-        if str(tmp_path) in words or f"DYNO_STATE={tmp_path}" in environment:
-            found.append(words)
     return found
 
 
-@pytest.fixture
+@pytest.fixture(scope="module", autouse=True)
 def alone() -> Iterator[None]:
     with alone_on_the_machine():
         yield
 
 
-def tokens(tmp_path: Path) -> set[str]:
-    return {path.stem for path in (tmp_path / "state" / "undo").glob("*.jsonl")}
+@pytest.fixture(scope="module")
+def before(alone: None) -> dict[str, str]:
+    """The kernel's settings before any study of this module."""
+    return kernel_settings()
 
 
-@pytest.mark.usefixtures("alone")
-def test_the_study_runs_whole_at_smoke_in_all_three_deployments(dyno: Dyno, tmp_path: Path) -> None:
-    before = settings()
-    answer = dyno("run", STUDY, "--scale", "smoke", limit=600)
+@pytest.fixture(scope="module")
+def smoke(before: dict[str, str], tmp_path_factory: pytest.TempPathFactory) -> Home:
+    """The whole study, once."""
+    tmp_path_factory.getbasetemp().chmod(0o711)
+    home = Home(tmp_path_factory.mktemp("smoke"))
+    answer = home.dyno("run", STUDY, "--scale", "smoke")
     assert answer.returncode == 0, answer.stderr
-    done = runs(tmp_path / "results" / "mariadb-virtualization")
-    assert Counter(run["outcome"] for run in done) == {"ok": 24}
-    assert {run["levels"]["deployment"] for run in done} == DEPLOYMENTS
-    for run in done:
-        assert run["responses"]["device_read_per_op"] > 0, "it was cold, so its pages came from the device"
-        assert run["responses"]["system_read_per_op"] > 0
-        assert run["caches"]["resident_bytes"] <= run["caches"]["data_bytes"] / 100
-        assert run["deployed"]["device"] == "its own"
+    return home
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Iterator[Home]:
+    made = Home(tmp_path)
+    yield made
+    made.dyno("clean")
+
+
+def test_every_run_of_the_three_deployments_is_ok(smoke: Home) -> None:
+    runs = smoke.runs()
+    assert [(run["outcome"], run["cause"]) for run in runs] == [("ok", None)] * RUNS
+    assert sorted({run["levels"]["deployment"] for run in runs}) == sorted(DEPLOYMENTS)
+
+
+def test_only_the_deployment_differs_and_it_is_what_was_asked_for(smoke: Home) -> None:
+    by_deployment: dict[str, dict[str, Any]] = {}
+    for run in smoke.runs():
+        facts = by_deployment.setdefault(run["levels"]["deployment"], run["deployed"])
+        stable = {key: value for key, value in run["deployed"].items() if key in ("io_engine", "data.file_system")}
+        assert stable.items() <= facts.items()
+    binaries = {facts["program.sha256"] for facts in by_deployment.values()}
+    assert len(binaries) == 1, "the same server everywhere"
     # What must not differ between deployments, and what cannot but.
-    alike = ("program.sha256", "cpus.limit", "memory.limit", "data.device", "file_system.made_by", "network")
-    assert {name: len({run["deployed"][name] for run in done}) for name in alike} == dict.fromkeys(alike, 1)
-    roots = {run["levels"]["deployment"]: run["deployed"]["root.file_system"] for run in done}
+    alike = ("cpus.limit", "memory.limit", "data.device", "device", "file_system.made_by", "network")
+    assert {name: len({facts[name] for facts in by_deployment.values()}) for name in alike} == dict.fromkeys(alike, 1)
+    assert by_deployment["native"]["device"] == "its own"
+    roots = {name: facts["root.file_system"] for name, facts in by_deployment.items()}
     assert roots["native"] != roots["container-volume"] == "overlay"
-    data = {run["levels"]["deployment"]: run["deployed"]["data.file_system"] for run in done}
-    assert data == {"native": "ext4", "container-layered": "overlay", "container-volume": "ext4"}
-    assert settings() == before
-    assert left_by(tmp_path, set()) == []
+    kinds = {name: facts["data.file_system"] for name, facts in by_deployment.items()}
+    assert kinds == {"native": "ext4", "container-layered": "overlay", "container-volume": "ext4"}
+    assert {facts["io_engine"] for facts in by_deployment.values()} <= {"io_uring", "libaio"}
 
 
-@pytest.mark.usefixtures("alone")
-def test_a_study_that_was_killed_is_cleaned_up_after_and_goes_on(
-    dyno: Dyno, home: dict[str, str], tmp_path: Path
-) -> None:
-    before = settings()
-    folder = tmp_path / "results" / "mariadb-virtualization"
-    with subprocess.Popen(
-        [DYNO, "run", str(STUDY), *SMALLER], cwd=tmp_path, env=home, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
-    ) as process:
-        until(lambda: process.poll() is not None or len(list(folder.glob("*/runs/[0-9]*"))) >= 2, limit=240)
-        sessions = tokens(tmp_path)
-        process.send_signal(signal.SIGKILL)
-        errors = process.communicate()[1].decode()
-    assert process.returncode == -signal.SIGKILL, errors
-    assert settings() != before
-    assert left_by(tmp_path, sessions) != []
-    answer = dyno("clean")
+def test_every_run_was_cold_and_its_device_was_looked_at(smoke: Home) -> None:
+    for run in smoke.runs():
+        assert run["caches"]["asked"] == "cold"
+        assert run["caches"]["resident_bytes"] <= 0.01 * run["caches"]["data_bytes"]
+        assert run["responses"]["device_read"] > 0, "a cold start that reads nothing is none"
+        assert run["responses"]["system_read_per_op"] > 0
+        if run["levels"]["workload"] == "a":
+            assert run["responses"]["device_written_per_op"] > 0
+            assert run["responses"]["system_written_per_op"] > 0
+
+
+def test_the_answer_stands_beside_what_was_published(smoke: Home) -> None:
+    shown = json.loads(smoke.dyno("show", smoke.results(), "--format", "json").stdout)
+    claims = {claim["id"]: claim for claim in shown["claims"]}
+    assert len(claims) == 13
+    assert {claims[name]["verdict"] for name in ("layered-more-instructions", "native-most-misses-yet-fastest")} == {
+        "open"
+    }
+    assert all(claim["reason"] for claim in claims.values())
+    assert shown["failures"] == []
+    page = (smoke.results() / "report.html").read_text()
+    assert "container-layered" in page
+    assert page.count("<svg") >= 4
+
+
+def test_where_the_time_goes_is_shown(smoke: Home) -> None:
+    answer = smoke.dyno("show", smoke.results(), "--timing")
     assert answer.returncode == 0, answer.stderr
-    assert left_by(tmp_path, sessions) == []
-    assert settings() == before
-    assert tokens(tmp_path) == set()
-    answer = dyno("run", STUDY, *SMALLER, "--resume", limit=300)
+    assert all(name in answer.stdout for name in (*DEPLOYMENTS, "restore", "ready", "stop"))
+
+
+def test_nothing_stays_on_the_machine(smoke: Home, before: dict[str, str]) -> None:
+    tokens = [path.name.removeprefix(".dyno-") for path in smoke.results().glob(".dyno-*")]
+    assert tokens == []
+    assert smoke.left(tokens) == []
+    assert kernel_settings() == before
+
+
+def test_a_study_that_was_killed_is_cleared_away_and_goes_on(home: Home, before: dict[str, str]) -> None:
+    with home.start("run", STUDY, "--scale", "smoke", *LAYERED) as running:
+        until(lambda: home.committed() >= 1 and bool(home.servers()), 120)
+        tokens = home.tokens()
+        running.send_signal(signal.SIGKILL)
+        errors = running.communicate()[1]
+    assert "Traceback" not in errors
+    assert len(tokens) == 1
+    assert home.left(tokens) != [], "killed too late to show anything"
+    answer = home.dyno("clean")
     assert answer.returncode == 0, answer.stderr
-    done = runs(folder)
-    slots = Counter((run["slot"]["cell"], run["slot"]["block"]) for run in done if run["outcome"] == "ok")
-    assert len(slots) == 6
+    assert home.left(tokens) == []
+    assert kernel_settings() == before
+    kept = home.committed()
+    answer = home.dyno("run", STUDY, "--scale", "smoke", *LAYERED, "--resume")
+    assert answer.returncode == 0, answer.stderr
+    runs = home.runs()
+    assert kept >= 1
+    slots = Counter((run["slot"]["cell"], run["slot"]["block"]) for run in runs if run["outcome"] == "ok")
+    assert len(slots) == 4
     assert set(slots.values()) == {1}, "a run was counted twice"
-    assert left_by(tmp_path, sessions) == []
+    assert kernel_settings() == before
 
 
-def test_without_root_the_study_is_refused_in_a_line_and_nothing_is_left(home: dict[str, str], tmp_path: Path) -> None:
-    place = tmp_path / "nobody"
+def only(deployment: str) -> tuple[str, ...]:
+    """One cell, in that deployment."""
+    words = (*ONE_CELL, f"--set=factors.deployment=[{deployment}]", "--set=replicates.precision_of=mean")
+    return words if deployment != "native" else (*words, "--set=host.containers=null")
+
+
+def injected(home: Home, inject: Callable[[], None], *words: str) -> tuple[int, str]:
+    """Run one small study, and do something to it while it drives; its exit status and what it said."""
+    with home.start("run", STUDY, "--scale", "smoke", *words) as running:
+        until(lambda: running.poll() is not None or (home.committed() >= 1 and driving(home)), 120)
+        if running.poll() is None:
+            inject()
+        errors = running.communicate(timeout=240)[1]
+        assert "Traceback" not in errors
+    return running.returncode, errors
+
+
+def driving(home: Home) -> bool:
+    # A driver among the processes of this user: the server is up, and is being asked.
+    state = f"DYNO_STATE={home.state}"
+    return bool(home.servers()) and any(
+        Path(words[0]).name == "dyno-core"
+        and "drive" in words
+        and state in text(Path(f"/proc/{pid}/environ")).split("\0")
+        for pid, words in arguments()
+    )
+
+
+@pytest.mark.parametrize("deployment", DEPLOYMENTS)
+def test_a_server_killed_in_the_middle_of_a_run_is_a_failed_run(home: Home, deployment: str) -> None:
+    def kill() -> None:
+        for pid in home.servers():
+            os.kill(pid, signal.SIGKILL)
+
+    status, errors = injected(home, kill, *only(deployment))
+    failed = [run for run in home.runs() if run["outcome"] == "failed"]
+    assert len(failed) == 1, errors
+    assert failed[0]["step"] == "drive"
+    assert "mariadbd was killed by SIGKILL" in failed[0]["cause"]
+    assert status == 1
+    assert home.left(home.tokens()) == []
+
+
+def test_an_engine_that_dies_in_the_middle_of_a_run_fails_it_and_leaves_nothing(home: Home) -> None:
+    def kill() -> None:
+        for pid in home.engines():
+            try:
+                os.kill(pid, signal.SIGKILL)
+            except ProcessLookupError:
+                continue
+
+    status, errors = injected(home, kill, *only("container-volume"))
+    failed = [run for run in home.runs() if run["outcome"] == "failed"]
+    assert failed, errors
+    assert any(word in failed[0]["cause"] for word in ("docker", "engine"))
+    assert status == 1
+    assert home.left(home.tokens()) == []
+
+
+def test_a_file_system_too_small_for_the_data_fails_with_that_reason(home: Home) -> None:
+    answer = home.dyno(
+        "run",
+        STUDY,
+        "--scale",
+        "smoke",
+        *LAYERED,
+        "--set=host.file_system.size=192 MiB",
+        "--set=workload.records=200000",
+    )
+    assert answer.returncode != 0
+    assert "Traceback" not in answer.stderr
+    said = answer.stderr + answer.stdout + "".join(str(run["cause"]) for run in home.runs())
+    assert "raise host.file_system.size" in said, said
+    assert home.left(home.tokens()) == []
+
+
+def test_without_the_right_to_mount_the_study_is_refused_and_leaves_nothing(home: Home) -> None:
+    answer = home.dyno(
+        "run", STUDY, "--scale", "smoke", before=("setpriv", "--bounding-set=-sys_admin", "--inh-caps=-sys_admin")
+    )
+    assert answer.returncode == 2, answer.stderr
+    assert "Traceback" not in answer.stderr
+    assert "mount" in answer.stderr.splitlines()[-1] or "root" in answer.stderr.splitlines()[-1]
+    assert home.left(home.tokens()) == []
+    assert not list((home.folder / "results").glob("mariadb-virtualization/*/runs/*"))
+
+
+def test_without_root_the_study_is_refused_in_a_line_and_nothing_is_left(home: Home) -> None:
+    place = home.folder / "nobody"
     place.mkdir()
     place.chmod(0o777)
     nobody = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]
-    environment = {**home, "DYNO_STATE": str(place / "state"), "HOME": str(place)}
+    environment = {**home.environment, "DYNO_STATE": str(place / "state"), "HOME": str(place)}
     if subprocess.run(
         [*nobody, DYNO, "--version"], cwd=place, env=environment, check=False, capture_output=True
     ).returncode:
         pytest.skip("this dyno is installed where no other user may read it")
     answer = subprocess.run(
-        [*nobody, DYNO, "run", str(STUDY), *SMALLER],
+        [*nobody, DYNO, "run", str(STUDY), "--scale", "smoke"],
         cwd=place, env=environment, check=False, capture_output=True, text=True, timeout=120,
     )  # fmt: skip
     assert answer.returncode == 2, answer.stderr
