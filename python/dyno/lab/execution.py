@@ -84,6 +84,7 @@ class Execution:
     _used: dict[str, float] = field(default_factory=dict)
     _runner: WatchedRunner | None = None
     _driven: bool = False
+    _ended_badly: bool = False
 
     def carry_out(self) -> Staged:
         """Do it. Raises nothing but what ends dyno itself."""
@@ -95,7 +96,8 @@ class Execution:
         except _Interrupted:
             outcome, cause = Outcome.PARTIAL, "interrupted by a signal to dyno"
         except InvalidRun as error:
-            outcome, cause = Outcome.INVALID, _in_words(error)
+            # Of a system that died it was asked in vain; what went wrong is the system's end.
+            outcome, cause = Outcome.FAILED if self._ended_badly else Outcome.INVALID, _in_words(error)
         except RunError as error:
             outcome, cause = Outcome.FAILED, _in_words(error)
             self.disk_full = isinstance(error, DiskFull)
@@ -248,7 +250,11 @@ class Execution:
 
     def _stop(self) -> None:
         with self._timed(Step.STOP):
-            self.system.stop(self.study.limits.stop)
+            try:
+                self.system.stop(self.study.limits.stop)
+            except RunError:
+                self._ended_badly = True
+                raise
 
     def _on_driver(self, pid: int) -> None:
         if not self._driven:  # what looks at the store afterwards is no part of the run
