@@ -16,7 +16,7 @@ impl ProcFile {
     }
 
     /// Reads it from its beginning, as it is now.
-    pub fn read<'b>(&self, buffer: &'b mut Buffer) -> io::Result<&'b str> {
+    pub fn read<'b>(&self, buffer: &'b mut Buffer) -> io::Result<&'b [u8]> {
         let bytes = &mut buffer.0;
         let mut length = 0;
         loop {
@@ -24,13 +24,12 @@ impl ProcFile {
                 bytes.resize((2 * length).max(4096), 0);
             }
             match self.0.read_at(&mut bytes[length..], length as u64) {
-                Ok(0) => break,
+                Ok(0) => return Ok(&bytes[..length]),
                 Ok(read) => length += read,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => return Err(error),
             }
         }
-        std::str::from_utf8(&bytes[..length]).map_err(io::Error::other)
     }
 }
 
@@ -38,30 +37,9 @@ impl ProcFile {
 #[derive(Debug, Default)]
 pub struct Buffer(Vec<u8>);
 
-/// The number that follows `key` and white space or a colon at the beginning of a line.
-pub fn number_of(text: &str, key: &str) -> Option<u64> {
-    text.lines().find_map(|line| {
-        let rest = line.strip_prefix(key)?;
-        if !rest.starts_with([' ', ':', '\t']) {
-            return None;
-        }
-        let word = rest.trim_start_matches([' ', ':', '\t']);
-        word.split(' ').next()?.parse().ok()
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn numbers_are_found_by_their_whole_key() {
-        let text = "MemFreeze: 1 kB\nMemFree:    42 kB\nctxt 7\nvoluntary:\t3\n";
-        assert_eq!(number_of(text, "MemFree"), Some(42));
-        assert_eq!(number_of(text, "ctxt"), Some(7));
-        assert_eq!(number_of(text, "voluntary"), Some(3));
-        assert_eq!(number_of(text, "Mem"), None);
-    }
 
     #[test]
     fn a_file_longer_than_the_buffer_is_read_whole_and_read_anew() {
@@ -71,7 +49,7 @@ mod tests {
         let file = ProcFile::open(&path).unwrap();
         assert_eq!(file.read(&mut buffer).unwrap().len(), 10_000);
         std::fs::write(&path, "short").unwrap();
-        assert_eq!(file.read(&mut buffer).unwrap(), "short");
+        assert_eq!(file.read(&mut buffer).unwrap(), b"short");
         std::fs::remove_file(&path).unwrap();
     }
 }
