@@ -33,7 +33,17 @@ const PER_CPU: [&str; FIELDS] = [
     "percpu.gnice",
 ];
 
+/// What the shares are shares of. Samples that are close together have few ticks each, now more and now less: their
+/// shares are to be weighted by these for a mean that is that of the whole.
+const TICKS: &str = "stat.ticks";
+
 const GUEST: usize = 8;
+
+/// All ticks that passed: guests' are within others. None where none is known.
+fn whole(grown: [Option<f64>; FIELDS]) -> Option<f64> {
+    let known = grown[..GUEST].iter().flatten();
+    known.copied().reduce(|sum, ticks| sum + ticks)
+}
 
 /// A `cpu` line: whose it is, and its counters.
 fn parse(line: &[u8]) -> Option<(&[u8], [Option<u64>; FIELDS])> {
@@ -54,7 +64,7 @@ fn parse(line: &[u8]) -> Option<(&[u8], [Option<u64>; FIELDS])> {
 /// within nice; sysstat tells them apart. A share whose counter went backwards (idle and iowait can) is
 /// left out, and counts as nothing in the whole.
 fn shares(grown: [Option<f64>; FIELDS]) -> [Option<f64>; FIELDS] {
-    let whole: f64 = grown[..GUEST].iter().flatten().sum();
+    let whole = whole(grown).unwrap_or(0.0);
     std::array::from_fn(|place| {
         let guest = match place {
             0 | 1 => grown[GUEST + place].unwrap_or(0.0),
@@ -90,15 +100,16 @@ impl Cpus {
     }
 
     /// Adds the shares since the tick before, of all together if `all` says so.
-    pub fn sample(&mut self, stat: &[u8], all: bool, samples: &mut Samples) {
+    pub fn sample(&mut self, stat: &[u8], all: bool, seconds: f64, samples: &mut Samples) {
         let mut seen = 0;
         for (id, times) in lines(stat).map_while(parse) {
             if id.is_empty() {
                 if all {
-                    let shares = shares(self.all.next(times));
-                    for (metric, share) in CPU.into_iter().zip(shares) {
+                    let grown = self.all.next(times);
+                    for (metric, share) in CPU.into_iter().zip(shares(grown)) {
                         samples.add_machine(metric, share);
                     }
+                    samples.add_machine(TICKS, per(whole(grown), seconds));
                 }
                 if self.each.is_none() {
                     return;
@@ -108,10 +119,12 @@ impl Cpus {
             let Some(each) = &mut self.each else { return };
             let place = place_of(each, seen, id);
             let cpu = &mut each[place];
-            let shares = shares(cpu.times.next(times));
-            for (metric, share) in PER_CPU.into_iter().zip(shares) {
+            let grown = cpu.times.next(times);
+            for (metric, share) in PER_CPU.into_iter().zip(shares(grown)) {
                 samples.add("machine", &cpu.subject, metric, share);
             }
+            let ticks = per(whole(grown), seconds);
+            samples.add("machine", &cpu.subject, TICKS, ticks);
             seen = place + 1;
         }
     }
@@ -176,7 +189,7 @@ mod tests {
     fn sampled(cpus: &mut Cpus, stat: &str) -> String {
         let mut samples = Samples::default();
         samples.begin(1);
-        cpus.sample(stat.as_bytes(), true, &mut samples);
+        cpus.sample(stat.as_bytes(), true, 2.0, &mut samples);
         samples.text().to_owned()
     }
 
@@ -194,6 +207,8 @@ mod tests {
         assert!(text.contains("1,machine,machine,cpu.usr,50\n"), "{text}");
         assert!(text.contains("1,machine,cpu0,percpu.usr,25\n"), "{text}");
         assert!(text.contains("1,machine,cpu2,percpu.usr,75\n"), "{text}");
+        assert!(text.contains("1,machine,machine,stat.ticks,4\n"), "{text}");
+        assert!(text.contains("1,machine,cpu2,stat.ticks,2\n"), "{text}");
         assert!(!text.contains("cpu1"), "{text}");
         let text = sampled(
             &mut cpus,
@@ -222,7 +237,7 @@ mod tests {
         fn any_text_is_taken(text in "((cpu[0-9 ]{0,4}[ 0-9x]{0,30})?\n){0,5}", bytes in proptest::collection::vec(any::<u8>(), 0..99)) {
             let mut cpus = Cpus::new(true);
             sampled(&mut cpus, &text);
-            cpus.sample(&bytes, true, &mut Samples::default());
+            cpus.sample(&bytes, true, 1.0, &mut Samples::default());
         }
     }
 }

@@ -91,7 +91,7 @@ impl Machine {
         let seconds = before.map_or(0.0, |before| (now - before).as_secs_f64());
         if let Some(Ok(text)) = self.stat.as_ref().map(|file| file.read(buffer)) {
             let stat = read_stat(text);
-            self.cpus.sample(text, self.cpu, samples);
+            self.cpus.sample(text, self.cpu, seconds, samples);
             if let Some(scheduler) = &mut self.scheduler {
                 scheduler.sample_stat(&stat, seconds, samples);
             }
