@@ -58,11 +58,11 @@ impl Machine {
                 .then(|| open("/proc/meminfo", "memory", &mut absent).map(Memory::new))
                 .flatten(),
             paging: wants(Group::Paging)
-                .then(|| open("/proc/vmstat", "paging", &mut absent).map(Paging::new))
+                .then(|| open_list("/proc/vmstat", "paging", &mut absent).map(Paging::new))
                 .flatten(),
             disks: wants(Group::Disk)
                 .then(|| {
-                    let file = open("/proc/diskstats", "disk", &mut absent)?;
+                    let file = open_list("/proc/diskstats", "disk", &mut absent)?;
                     Some(Disks::new(file, job.disks.clone()))
                 })
                 .flatten(),
@@ -119,9 +119,17 @@ impl Machine {
 
 /// Opens a file, or notes that what it tells is absent.
 fn open(path: &str, what: &str, absent: &mut Absent) -> Option<ProcFile> {
-    let file = ProcFile::open(path).ok();
-    if file.is_none() {
+    noted(ProcFile::open(path), what, absent)
+}
+
+/// The same of a file of many records.
+fn open_list(path: &str, what: &str, absent: &mut Absent) -> Option<ProcFile> {
+    noted(ProcFile::open_list(path), what, absent)
+}
+
+fn noted(file: std::io::Result<ProcFile>, what: &str, absent: &mut Absent) -> Option<ProcFile> {
+    if file.is_err() {
         absent.push(what.to_owned());
     }
-    file
+    file.ok()
 }

@@ -129,7 +129,7 @@ pub struct Network {
 impl Network {
     pub fn open(named: Option<Vec<String>>, absent: &mut Absent) -> Self {
         Self {
-            devices: super::open("/proc/net/dev", "network", absent),
+            devices: super::open_list("/proc/net/dev", "network", absent),
             snmp: super::open("/proc/net/snmp", "network/tcp", absent),
             named,
             seen: Vec::new(),

@@ -75,8 +75,8 @@ impl Threads {
     /// Opens the files of threads that are new, and closes those of threads that are gone. `count` is how many
     /// there are.
     pub fn meet(&mut self, count: u64, kernel: &Kernel) {
-        // One thread that is known needs no look into the folder.
-        if count == 1 && matches!(&self.known[..], [only] if only.id == self.pid) {
+        // As many as are known are those that are known: one that ended could not be read, and is known no more.
+        if count == self.known.len() as u64 {
             return;
         }
         for thread in &mut self.known {
@@ -123,17 +123,19 @@ impl Thread {
     fn open(pid: u32, id: u32, kernel: &Kernel) -> io::Result<Self> {
         let path = format!("/proc/{pid}/task/{id}");
         let folder = Path::new(&path);
-        let wanted = |wanted: bool, name| {
-            wanted
-                .then(|| ProcFile::open(folder.join(name)).ok())
-                .flatten()
-        };
+        let file = |name| folder.join(name);
         Ok(Self {
             id,
-            schedstat: wanted(true, "schedstat"),
-            status: ProcFile::open(folder.join("status"))?,
-            stat: wanted(kernel.tells_io_delay, "stat"),
-            children: wanted(kernel.tells_children, "children"),
+            schedstat: ProcFile::open(file("schedstat")).ok(),
+            status: ProcFile::open(file("status"))?,
+            stat: kernel
+                .tells_io_delay
+                .then(|| ProcFile::open(file("stat")).ok())
+                .flatten(),
+            children: kernel
+                .tells_children
+                .then(|| ProcFile::open_list(file("children")).ok())
+                .flatten(),
             slices: 0,
             counters: [None; COUNTERS],
             seen: true,
