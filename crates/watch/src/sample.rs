@@ -32,11 +32,7 @@ impl Samples {
             self.text.push_str(part);
             self.text.push(',');
         }
-        if value == 0.0 {
-            self.text.push('0');
-        } else {
-            let _ = write!(self.text, "{value}");
-        }
+        push_value(&mut self.text, value);
         self.text.push('\n');
     }
 
@@ -49,6 +45,46 @@ impl Samples {
     pub fn text(&self) -> &str {
         &self.text
     }
+}
+
+/// Writes a value with up to six decimals. A sample has hundreds, and all their digits would be most of its cost.
+fn push_value(text: &mut String, value: f64) {
+    const MILLIONTHS: u64 = 1_000_000;
+    let scaled = (value.abs() * MILLIONTHS as f64).round();
+    // From 9e9 on nobody asks for a fraction.
+    if scaled >= (1_u64 << 53) as f64 {
+        let _ = write!(text, "{value:.0}");
+        return;
+    }
+    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
+    // whole, at least 0 and below 2^53
+    let scaled = scaled as u64;
+    if value < 0.0 && scaled > 0 {
+        text.push('-');
+    }
+    push_digits(text, scaled / MILLIONTHS, 1);
+    let mut rest = scaled % MILLIONTHS;
+    if rest > 0 {
+        let mut places = 6;
+        while rest.is_multiple_of(10) {
+            rest /= 10;
+            places -= 1;
+        }
+        text.push('.');
+        push_digits(text, rest, places);
+    }
+}
+
+/// Writes a number with at least so many digits.
+fn push_digits(text: &mut String, mut number: u64, least: usize) {
+    let mut digits = [b'0'; 20];
+    let mut begin = digits.len();
+    while number > 0 || digits.len() - begin < least {
+        begin -= 1;
+        digits[begin] = b'0' + (number % 10) as u8;
+        number /= 10;
+    }
+    text.extend(digits[begin..].iter().map(|digit| char::from(*digit)));
 }
 
 /// Counters that only grow, as they were at the tick before.
@@ -78,6 +114,46 @@ pub fn per(value: Option<f64>, divisor: f64) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
+
+    fn written(value: f64) -> String {
+        let mut text = String::new();
+        push_value(&mut text, value);
+        text
+    }
+
+    #[test]
+    fn values_are_written_to_the_millionth() {
+        for (value, expected) in [
+            (0.0, "0"),
+            (-0.0, "0"),
+            (1.5, "1.5"),
+            (-2.25, "-2.25"),
+            (100.0 / 3.0, "33.333333"),
+            (0.000_01, "0.00001"),
+            (1e-9, "0"),
+            (-1e-9, "0"),
+            (0.999_999_9, "1"),
+            (25_276_502_016.0, "25276502016"),
+            (1e22, "10000000000000000000000"),
+        ] {
+            assert_eq!(written(value), expected);
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_written_is_read_back(size in -7_f64..15.0, sign: bool) {
+            let value = 10_f64.powf(size) * if sign { 1.0 } else { -1.0 };
+            let read: f64 = written(value).parse().unwrap();
+            prop_assert!((read - value).abs() <= 0.51e-6 + value.abs() * 1e-10, "{} for {value}", written(value));
+        }
+
+        #[test]
+        fn any_value_is_a_number(value in proptest::num::f64::NORMAL) {
+            prop_assert!(written(value).parse::<f64>().is_ok());
+        }
+    }
 
     #[test]
     fn a_counter_that_goes_backwards_and_an_interval_of_no_length_give_nothing() {
