@@ -71,12 +71,13 @@ TOOLS = {
 LOAD = """
 import subprocess, sys, time
 client = subprocess.Popen([sys.argv[2], "--no-defaults", f"--socket={sys.argv[1]}", "ycsb"],
-                          stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True)
+                          stdin=subprocess.PIPE, stdout=subprocess.DEVNULL,
+                          stderr=subprocess.DEVNULL, text=True)
 say = lambda words: (client.stdin.write(words + ";\\n"), client.stdin.flush())
 say("CREATE TABLE IF NOT EXISTS t (k INT AUTO_INCREMENT PRIMARY KEY, v TEXT)")
 while client.poll() is None:
     say("INSERT INTO t (v) VALUES (REPEAT('x', 1000))")
-    say("SELECT COUNT(*) FROM t")
+    say("SELECT LENGTH(v) FROM t ORDER BY k DESC LIMIT 1")
     time.sleep(0.005)
 """
 

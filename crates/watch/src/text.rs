@@ -1,8 +1,17 @@
 //! Reads what the kernel writes: bytes in, numbers out. Nothing is allocated, and no bytes are refused.
 
+use std::io::BufRead;
+
 /// The lines, without their ends.
 pub fn lines(text: &[u8]) -> impl Iterator<Item = &[u8]> {
-    text.split(|byte| *byte == b'\n')
+    let mut rest = text;
+    std::iter::from_fn(move || {
+        let left = rest;
+        // The library's own search for a byte is several times as fast as one byte after the other.
+        let length = rest.skip_until(b'\n').ok().filter(|length| *length > 0)?;
+        let line = &left[..length];
+        Some(line.strip_suffix(b"\n").unwrap_or(line))
+    })
 }
 
 /// What stands between white space.
@@ -66,6 +75,14 @@ pub fn name_of(word: &[u8]) -> String {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+
+    #[test]
+    fn lines_end_with_or_without_an_end() {
+        let all = |text: &'static [u8]| lines(text).collect::<Vec<_>>();
+        assert_eq!(all(b"a\n\nb"), [&b"a"[..], b"", b"b"]);
+        assert_eq!(all(b"a\n"), [b"a"]);
+        assert!(all(b"").is_empty());
+    }
 
     #[test]
     fn numbers_are_found_by_their_whole_key() {

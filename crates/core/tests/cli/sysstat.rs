@@ -99,7 +99,8 @@ impl Seen {
         let (from_s, to_s) = (told.from_s + SECONDS - 1.0, told.to_s + 1.0);
         let values = self.values.get(&(subject.to_owned(), metric.to_owned()))?;
         let near = values
-            .range((from_s * 1e9) as u64..(to_s * 1e9) as u64)
+            .iter()
+            .filter(|(time_ns, _)| (from_s..to_s).contains(&(**time_ns as f64 / 1e9)))
             .map(|(_, value)| *value);
         near.fold(None, |bounds, value| {
             let (least, most) = bounds.unwrap_or((value, value));
@@ -126,14 +127,14 @@ fn bounds(told: &Told, figure: impl Fn(f64, f64) -> f64) -> Option<(f64, f64)> {
 }
 
 /// What is compared, and what differs.
-#[derive(Default)]
-struct Verdict {
+struct Verdict<'s> {
+    seen: &'s Seen,
     compared: usize,
     above_0: usize,
     wrong: Vec<String>,
 }
 
-impl Verdict {
+impl Verdict<'_> {
     fn hold(&mut self, what: &str, theirs: f64, ours: Option<(f64, f64)>, count: f64) {
         self.compared += 1;
         self.above_0 += usize::from(theirs > 0.0);
@@ -149,7 +150,6 @@ impl Verdict {
     /// A mean of a rate.
     fn rate(
         &mut self,
-        seen: &Seen,
         told: &Told,
         subject: &str,
         metric: &str,
@@ -158,30 +158,22 @@ impl Verdict {
         count: f64,
     ) {
         let ours = bounds(told, |from, to| {
-            seen.area(subject, metric, None, from, to) / (to - from) / unit
+            self.seen.area(subject, metric, None, from, to) / (to - from) / unit
         });
         self.hold(&format!("{subject} {metric}"), theirs, ours, count);
     }
 
     /// A mean over the requests that a rate counts.
-    fn mean(
-        &mut self,
-        seen: &Seen,
-        told: &Told,
-        subject: &str,
-        metric: &str,
-        of: &str,
-        theirs: f64,
-    ) {
+    fn mean(&mut self, told: &Told, subject: &str, metric: &str, of: &str, theirs: f64) {
         let ours = bounds(told, |from, to| {
-            seen.area(subject, metric, Some(of), from, to) / seen.area(subject, of, None, from, to)
+            self.seen.area(subject, metric, Some(of), from, to)
+                / self.seen.area(subject, of, None, from, to)
         });
         self.hold(&format!("{subject} {metric}"), theirs, ours, 0.02);
     }
 
     fn gauge(
         &mut self,
-        seen: &Seen,
         told: &Told,
         subject: &str,
         metric: &str,
@@ -189,7 +181,7 @@ impl Verdict {
         theirs: f64,
         count: f64,
     ) {
-        let ours = seen.gauge(subject, metric, told);
+        let ours = self.seen.gauge(subject, metric, told);
         let ours = ours.map(|(least, most)| (least / unit, most / unit));
         self.hold(&format!("{subject} {metric}"), theirs, ours, count);
     }
@@ -227,7 +219,7 @@ fn statistics(told: &Told) -> Value {
     json["sysstat"]["hosts"][0]["statistics"][0].clone()
 }
 
-fn hold_mpstat(verdict: &mut Verdict, seen: &Seen, told: &Told) {
+fn hold_mpstat(verdict: &mut Verdict<'_>, seen: &Seen, told: &Told) {
     for cpu in statistics(told)["cpu-load"].as_array().unwrap() {
         let name = cpu["cpu"].as_str().unwrap();
         let (subject, prefix) = match name {
@@ -257,7 +249,7 @@ fn hold_mpstat(verdict: &mut Verdict, seen: &Seen, told: &Told) {
     }
 }
 
-fn hold_iostat(verdict: &mut Verdict, seen: &Seen, told: &Told) {
+fn hold_iostat(verdict: &mut Verdict<'_>, seen: &Seen, told: &Told) {
     for disk in statistics(told)["disk"].as_array().unwrap() {
         let name = disk["disk_device"].as_str().unwrap();
         let number = |column: &str| disk[column].as_f64().unwrap();
@@ -265,7 +257,6 @@ fn hold_iostat(verdict: &mut Verdict, seen: &Seen, told: &Told) {
         for kind in ["r", "w", "d"] {
             let requests = format!("disk.{kind}_s");
             verdict.rate(
-                seen,
                 told,
                 name,
                 &requests,
@@ -275,7 +266,6 @@ fn hold_iostat(verdict: &mut Verdict, seen: &Seen, told: &Told) {
             );
             let metric = format!("disk.{kind}kB_s");
             verdict.rate(
-                seen,
                 told,
                 name,
                 &metric,
@@ -285,7 +275,6 @@ fn hold_iostat(verdict: &mut Verdict, seen: &Seen, told: &Told) {
             );
             let merged = format!("disk.{kind}rqm_s");
             verdict.rate(
-                seen,
                 told,
                 name,
                 &merged,
@@ -294,17 +283,9 @@ fn hold_iostat(verdict: &mut Verdict, seen: &Seen, told: &Told) {
                 count,
             );
             let theirs = number(&format!("{kind}_await"));
-            verdict.mean(
-                seen,
-                told,
-                name,
-                &format!("disk.{kind}_await"),
-                &requests,
-                theirs,
-            );
+            verdict.mean(told, name, &format!("disk.{kind}_await"), &requests, theirs);
             let theirs = number(&format!("{kind}areq-sz"));
             verdict.mean(
-                seen,
                 told,
                 name,
                 &format!("disk.{kind}areq_sz"),
@@ -323,21 +304,14 @@ fn hold_iostat(verdict: &mut Verdict, seen: &Seen, told: &Told) {
                 0.2,
             );
         }
-        verdict.rate(seen, told, name, "disk.f_s", 1.0, number("f/s"), count);
-        verdict.mean(
-            seen,
-            told,
-            name,
-            "disk.f_await",
-            "disk.f_s",
-            number("f_await"),
-        );
-        verdict.rate(seen, told, name, "disk.aqu_sz", 1.0, number("aqu-sz"), 0.02);
-        verdict.rate(seen, told, name, "disk.util", 1.0, number("util"), 0.15);
+        verdict.rate(told, name, "disk.f_s", 1.0, number("f/s"), count);
+        verdict.mean(told, name, "disk.f_await", "disk.f_s", number("f_await"));
+        verdict.rate(told, name, "disk.aqu_sz", 1.0, number("aqu-sz"), 0.02);
+        verdict.rate(told, name, "disk.util", 1.0, number("util"), 0.15);
     }
 }
 
-fn hold_vmstat(verdict: &mut Verdict, seen: &Seen, told: &Told) {
+fn hold_vmstat(verdict: &mut Verdict<'_>, told: &Told) {
     let lines: Vec<&str> = told.output.lines().collect();
     let columns = lines[1].split_whitespace();
     let values = lines[3]
@@ -356,40 +330,16 @@ fn hold_vmstat(verdict: &mut Verdict, seen: &Seen, told: &Told) {
         ("st", "cpu.steal"),
     ] {
         // It tells whole numbers.
-        verdict.rate(seen, told, "machine", metric, 1.0, values[column], 1.0);
+        verdict.rate(told, "machine", metric, 1.0, values[column], 1.0);
     }
-    verdict.gauge(seen, told, "machine", "vm.r", 1.0, values["r"], 1.0);
-    verdict.gauge(seen, told, "machine", "vm.b", 1.0, values["b"], 1.0);
-    verdict.gauge(
-        seen,
-        told,
-        "machine",
-        "mem.swpd",
-        1024.0,
-        values["swpd"],
-        1.0,
-    );
-    verdict.gauge(
-        seen,
-        told,
-        "machine",
-        "mem.free",
-        1024.0,
-        values["free"],
-        1.0,
-    );
-    verdict.gauge(
-        seen,
-        told,
-        "machine",
-        "mem.buffers",
-        1024.0,
-        values["buff"],
-        1.0,
-    );
+    verdict.gauge(told, "machine", "vm.r", 1.0, values["r"], 1.0);
+    verdict.gauge(told, "machine", "vm.b", 1.0, values["b"], 1.0);
+    verdict.gauge(told, "machine", "mem.swpd", 1024.0, values["swpd"], 1.0);
+    verdict.gauge(told, "machine", "mem.free", 1024.0, values["free"], 1.0);
+    verdict.gauge(told, "machine", "mem.buffers", 1024.0, values["buff"], 1.0);
 }
 
-fn hold_pidstat(verdict: &mut Verdict, seen: &Seen, told: &Told, processes: &[(u32, &str)]) {
+fn hold_pidstat(verdict: &mut Verdict<'_>, told: &Told, processes: &[(u32, &str)]) {
     let averages = averages(&told.output);
     for (pid, subject) in processes {
         let theirs = |column: &str| averages[&(pid.to_string(), column.to_owned())];
@@ -408,7 +358,7 @@ fn hold_pidstat(verdict: &mut Verdict, seen: &Seen, told: &Told, processes: &[(u
             ("nvcswch/s", "proc.nvcswch", 1.0),
         ] {
             let count = 1.0 / SECONDS + 0.01;
-            verdict.rate(seen, told, subject, metric, unit, theirs(column), count);
+            verdict.rate(told, subject, metric, unit, theirs(column), count);
         }
         for (column, metric, unit, count) in [
             ("VSZ", "proc.vsz", 1024.0, 4.0),
@@ -417,12 +367,12 @@ fn hold_pidstat(verdict: &mut Verdict, seen: &Seen, told: &Told, processes: &[(u
             ("threads", "proc.threads", 1.0, 0.0),
             ("fd-nr", "proc.fds", 1.0, 0.0),
         ] {
-            verdict.gauge(seen, told, subject, metric, unit, theirs(column), count);
+            verdict.gauge(told, subject, metric, unit, theirs(column), count);
         }
     }
 }
 
-fn hold_sar(verdict: &mut Verdict, seen: &Seen, told: &Told) {
+fn hold_sar(verdict: &mut Verdict<'_>, told: &Told) {
     let averages = averages(&told.output);
     let theirs = |row: &str, column: &str| averages[&(row.to_owned(), column.to_owned())];
     for (column, metric) in [
@@ -436,18 +386,9 @@ fn hold_sar(verdict: &mut Verdict, seen: &Seen, told: &Told) {
         ("kbinact", "mem.inact"),
         ("kbdirty", "mem.dirty"),
     ] {
-        verdict.gauge(
-            seen,
-            told,
-            "machine",
-            metric,
-            1024.0,
-            theirs("", column),
-            1.0,
-        );
+        verdict.gauge(told, "machine", metric, 1024.0, theirs("", column), 1.0);
     }
     verdict.gauge(
-        seen,
         told,
         "machine",
         "mem.used_share",
@@ -456,7 +397,6 @@ fn hold_sar(verdict: &mut Verdict, seen: &Seen, told: &Told) {
         0.01,
     );
     verdict.gauge(
-        seen,
         told,
         "machine",
         "mem.commit_share",
@@ -483,15 +423,7 @@ fn hold_sar(verdict: &mut Verdict, seen: &Seen, told: &Told) {
         ("isegerr/s", "tcp.isegerr_s"),
         ("orsts/s", "tcp.orsts_s"),
     ] {
-        verdict.rate(
-            seen,
-            told,
-            "machine",
-            metric,
-            1.0,
-            theirs("", column),
-            count,
-        );
+        verdict.rate(told, "machine", metric, 1.0, theirs("", column), count);
     }
     for column in [
         "rxpck/s", "txpck/s", "rxkB/s", "txkB/s", "rxcmp/s", "txcmp/s", "rxmcst/s", "rxerr/s",
@@ -499,7 +431,7 @@ fn hold_sar(verdict: &mut Verdict, seen: &Seen, told: &Told) {
         "txfifo/s",
     ] {
         let metric = format!("net.{}", column.replace('/', "_"));
-        verdict.rate(seen, told, "lo", &metric, 1.0, theirs("lo", column), count);
+        verdict.rate(told, "lo", &metric, 1.0, theirs("lo", column), count);
     }
 }
 
@@ -568,12 +500,17 @@ fn means_are_those_of_mpstat_vmstat_iostat_pidstat_and_sar() {
         child.wait().unwrap();
     }
     let seen = Seen::new(read_rows(&folder));
-    let mut verdict = Verdict::default();
+    let mut verdict = Verdict {
+        seen: &seen,
+        compared: 0,
+        above_0: 0,
+        wrong: Vec::new(),
+    };
     hold_mpstat(&mut verdict, &seen, &told[0]);
     hold_iostat(&mut verdict, &seen, &told[1]);
-    hold_vmstat(&mut verdict, &seen, &told[2]);
-    hold_pidstat(&mut verdict, &seen, &told[3], &processes);
-    hold_sar(&mut verdict, &seen, &told[4]);
+    hold_vmstat(&mut verdict, &told[2]);
+    hold_pidstat(&mut verdict, &told[3], &processes);
+    hold_sar(&mut verdict, &told[4]);
     assert!(
         verdict.compared >= 120 && verdict.above_0 >= 60,
         "{} compared, {} of them above 0",
