@@ -65,6 +65,7 @@ benchmarks: setup ## dyno measures itself
 	$(BIN)/python benchmarks/lab_overhead.py
 	$(BIN)/python benchmarks/report_scale.py
 	$(BIN)/python benchmarks/driver_cost.py
+	$(BIN)/python benchmarks/watch_cost.py
 	$(BIN)/python benchmarks/freeze.py
 	$(BIN)/python benchmarks/tpcc_conditions.py
 	$(BIN)/python benchmarks/client_libraries.py

@@ -74,6 +74,25 @@ def test_the_machine_is_seen_from_the_start_and_by_known_metrics(host: LocalHost
     assert shares.is_between(0, 100.5).all()
 
 
+def test_processes_are_watched_with_their_trees_and_control_groups_where_that_is_asked(
+    host: LocalHost, core: str, workspace: Path, tmp_path: Path
+) -> None:
+    observer = make("machine", host, core, workspace, hz=20, groups=["per_cpu", "scheduler"], tree=True, cgroups=True)
+    parent = host.start(["sh", "-c", "sleep 60 & sleep 60 & wait"], log=tmp_path / "parent")
+    observer.start(LIMIT_S)
+    observer.watch(parent.pid, "server")
+    file = workspace / "observe-machine" / "samples.csv"
+    deadline = time.monotonic() + LIMIT_S
+    while ",server,proc.processes,3\n" not in file.read_text() or ",server,cgroup.cpu," not in file.read_text():
+        assert time.monotonic() < deadline, "the tree or its control group is not seen"
+    samples = observer.stop(LIMIT_S)
+    parent.kill()
+    assert set(samples["metric"]) <= set(METRICS)
+    of = {metric.partition(".")[0] for metric in samples["metric"]}
+    assert of <= {"percpu", "stat", "vm", "sched", "proc", "cgroup", "watch"}
+    assert {"percpu.idle", "vm.cs", "proc.cpu", "watch.missed"} <= set(samples["metric"])
+
+
 def test_a_core_that_cannot_watch_is_a_run_error_with_its_words(
     host: LocalHost, tmp_path: Path, workspace: Path
 ) -> None:

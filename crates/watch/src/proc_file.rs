@@ -7,30 +7,51 @@ use std::path::Path;
 
 /// The file. Its process may end; reading then fails.
 #[derive(Debug)]
-pub struct ProcFile(File);
+pub struct ProcFile {
+    file: File,
+    /// Whether the kernel gives all that fits at once, so that less is the end.
+    is_one_record: bool,
+}
 
 impl ProcFile {
-    /// Opens it.
+    /// Opens a file that is one record to the kernel, as those about one thing are.
     pub fn open(path: impl AsRef<Path>) -> io::Result<Self> {
-        File::open(path).map(Self)
+        let file = File::open(path)?;
+        Ok(Self {
+            file,
+            is_one_record: true,
+        })
+    }
+
+    /// Opens a file of many records, which the kernel gives by the page: `vmstat`, `diskstats`, `net/dev`,
+    /// `schedstat` of the machine, and the children of a thread.
+    pub fn open_list(path: impl AsRef<Path>) -> io::Result<Self> {
+        let file = File::open(path)?;
+        Ok(Self {
+            file,
+            is_one_record: false,
+        })
     }
 
     /// Reads it from its beginning, as it is now.
-    pub fn read<'b>(&self, buffer: &'b mut Buffer) -> io::Result<&'b str> {
+    pub fn read<'b>(&self, buffer: &'b mut Buffer) -> io::Result<&'b [u8]> {
         let bytes = &mut buffer.0;
         let mut length = 0;
         loop {
             if length == bytes.len() {
                 bytes.resize((2 * length).max(4096), 0);
             }
-            match self.0.read_at(&mut bytes[length..], length as u64) {
-                Ok(0) => break,
-                Ok(read) => length += read,
+            match self.file.read_at(&mut bytes[length..], length as u64) {
+                Ok(read) => {
+                    length += read;
+                    if read == 0 || (self.is_one_record && length < bytes.len()) {
+                        return Ok(&bytes[..length]);
+                    }
+                }
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => return Err(error),
             }
         }
-        std::str::from_utf8(&bytes[..length]).map_err(io::Error::other)
     }
 }
 
@@ -38,29 +59,36 @@ impl ProcFile {
 #[derive(Debug, Default)]
 pub struct Buffer(Vec<u8>);
 
-/// The number that follows `key` and white space or a colon at the beginning of a line.
-pub fn number_of(text: &str, key: &str) -> Option<u64> {
-    text.lines().find_map(|line| {
-        let rest = line.strip_prefix(key)?;
-        if !rest.starts_with([' ', ':', '\t']) {
-            return None;
-        }
-        let word = rest.trim_start_matches([' ', ':', '\t']);
-        word.split(' ').next()?.parse().ok()
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn numbers_are_found_by_their_whole_key() {
-        let text = "MemFreeze: 1 kB\nMemFree:    42 kB\nctxt 7\nvoluntary:\t3\n";
-        assert_eq!(number_of(text, "MemFree"), Some(42));
-        assert_eq!(number_of(text, "ctxt"), Some(7));
-        assert_eq!(number_of(text, "voluntary"), Some(3));
-        assert_eq!(number_of(text, "Mem"), None);
+    fn files_of_the_kernel_are_read_as_whole_as_others_read_them() {
+        let mut buffer = Buffer::default();
+        for (path, is_list) in [
+            ("/proc/vmstat", true),
+            ("/proc/diskstats", true),
+            ("/proc/net/dev", true),
+            ("/proc/stat", false),
+            ("/proc/meminfo", false),
+            ("/proc/net/snmp", false),
+            ("/proc/self/stat", false),
+            ("/proc/self/status", false),
+        ] {
+            let open = if is_list {
+                ProcFile::open_list
+            } else {
+                ProcFile::open
+            };
+            let Ok(file) = open(path) else { continue };
+            let lines = |text: &[u8]| crate::text::lines(text).count();
+            let known = lines(&std::fs::read(path).unwrap());
+            // The second time into a buffer that has room.
+            for _ in 0..2 {
+                assert_eq!(lines(file.read(&mut buffer).unwrap()), known, "{path}");
+            }
+        }
     }
 
     #[test]
@@ -71,7 +99,7 @@ mod tests {
         let file = ProcFile::open(&path).unwrap();
         assert_eq!(file.read(&mut buffer).unwrap().len(), 10_000);
         std::fs::write(&path, "short").unwrap();
-        assert_eq!(file.read(&mut buffer).unwrap(), "short");
+        assert_eq!(file.read(&mut buffer).unwrap(), b"short");
         std::fs::remove_file(&path).unwrap();
     }
 }

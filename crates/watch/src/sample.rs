@@ -6,7 +6,8 @@ use std::fmt::Write;
 #[derive(Debug, Default)]
 pub struct Samples {
     text: String,
-    time_ns: u64,
+    /// The time, as each line begins with it.
+    time: String,
 }
 
 /// The first line of the file.
@@ -16,19 +17,28 @@ impl Samples {
     /// Begins a tick at this time of day, in ns since the epoch.
     pub fn begin(&mut self, time_ns: u64) {
         self.text.clear();
-        self.time_ns = time_ns;
+        self.time.clear();
+        // Writing to a string cannot fail, here and below.
+        let _ = write!(self.time, "{time_ns},");
     }
 
     /// Adds a value, if there is one.
     pub fn add(&mut self, source: &str, subject: &str, metric: &str, value: Option<f64>) {
-        if let Some(value) = value.filter(|value| value.is_finite()) {
-            // Writing to a string cannot fail.
-            let _ = writeln!(
-                self.text,
-                "{},{source},{subject},{metric},{value}",
-                self.time_ns
-            );
+        let Some(value) = value.filter(|value| value.is_finite()) else {
+            return;
+        };
+        self.text.push_str(&self.time);
+        for part in [source, subject, metric] {
+            self.text.push_str(part);
+            self.text.push(',');
         }
+        push_value(&mut self.text, value);
+        self.text.push('\n');
+    }
+
+    /// Adds a value of the machine as a whole.
+    pub fn add_machine(&mut self, metric: &str, value: Option<f64>) {
+        self.add("machine", "machine", metric, value);
     }
 
     /// The tick's lines.
@@ -37,9 +47,63 @@ impl Samples {
     }
 }
 
-/// By how much a counter grew; none where it went backwards.
-pub fn growth(before: u64, after: u64) -> Option<f64> {
-    after.checked_sub(before).map(|growth| growth as f64)
+/// Writes a value with up to six decimals. A sample has hundreds, and all their digits would be most of its cost.
+fn push_value(text: &mut String, value: f64) {
+    const MILLIONTHS: u64 = 1_000_000;
+    let scaled = (value.abs() * MILLIONTHS as f64).round();
+    // From 9e9 on nobody asks for a fraction.
+    if scaled >= (1_u64 << 53) as f64 {
+        let _ = write!(text, "{value:.0}");
+        return;
+    }
+    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
+    // whole, at least 0 and below 2^53
+    let scaled = scaled as u64;
+    if value < 0.0 && scaled > 0 {
+        text.push('-');
+    }
+    push_digits(text, scaled / MILLIONTHS, 1);
+    let mut rest = scaled % MILLIONTHS;
+    if rest > 0 {
+        let mut places = 6;
+        while rest.is_multiple_of(10) {
+            rest /= 10;
+            places -= 1;
+        }
+        text.push('.');
+        push_digits(text, rest, places);
+    }
+}
+
+/// Writes a number with at least so many digits.
+fn push_digits(text: &mut String, mut number: u64, least: usize) {
+    let mut digits = [b'0'; 20];
+    let mut begin = digits.len();
+    while number > 0 || digits.len() - begin < least {
+        begin -= 1;
+        digits[begin] = b'0' + (number % 10) as u8;
+        number /= 10;
+    }
+    text.extend(digits[begin..].iter().map(|digit| char::from(*digit)));
+}
+
+/// Counters that only grow, as they were at the tick before.
+#[derive(Clone, Copy, Debug)]
+pub struct Growth<const N: usize>([Option<u64>; N]);
+
+impl<const N: usize> Default for Growth<N> {
+    fn default() -> Self {
+        Self([None; N])
+    }
+}
+
+impl<const N: usize> Growth<N> {
+    /// By how much each grew since this was last called; none where it is not known, now or then, or
+    /// went backwards.
+    pub fn next(&mut self, now: [Option<u64>; N]) -> [Option<f64>; N] {
+        let before = std::mem::replace(&mut self.0, now);
+        std::array::from_fn(|place| Some(now[place]?.checked_sub(before[place]?)? as f64))
+    }
 }
 
 /// A quotient; none where there is nothing to divide by.
@@ -50,17 +114,69 @@ pub fn per(value: Option<f64>, divisor: f64) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
+
+    fn written(value: f64) -> String {
+        let mut text = String::new();
+        push_value(&mut text, value);
+        text
+    }
+
+    #[test]
+    fn values_are_written_to_the_millionth() {
+        for (value, expected) in [
+            (0.0, "0"),
+            (-0.0, "0"),
+            (1.5, "1.5"),
+            (-2.25, "-2.25"),
+            (100.0 / 3.0, "33.333333"),
+            (0.000_01, "0.00001"),
+            (1e-9, "0"),
+            (-1e-9, "0"),
+            (0.999_999_9, "1"),
+            (25_276_502_016.0, "25276502016"),
+            (1e22, "10000000000000000000000"),
+        ] {
+            assert_eq!(written(value), expected);
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_written_is_read_back(size in -7_f64..15.0, sign: bool) {
+            let value = 10_f64.powf(size) * if sign { 1.0 } else { -1.0 };
+            let read: f64 = written(value).parse().unwrap();
+            prop_assert!((read - value).abs() <= 0.51e-6 + value.abs() * 1e-10, "{} for {value}", written(value));
+        }
+
+        #[test]
+        fn any_value_is_a_number(value in proptest::num::f64::NORMAL) {
+            prop_assert!(written(value).parse::<f64>().is_ok());
+        }
+    }
 
     #[test]
     fn a_counter_that_goes_backwards_and_an_interval_of_no_length_give_nothing() {
-        assert_eq!(per(growth(10, 30), 2.0), Some(10.0));
-        assert_eq!(per(growth(30, 10), 2.0), None);
-        assert_eq!(per(growth(10, 30), 0.0), None);
+        let mut growth = Growth::default();
+        assert_eq!(growth.next([Some(10), None]), [None, None]);
+        assert_eq!(growth.next([Some(30), Some(5)]), [Some(20.0), None]);
+        assert_eq!(growth.next([Some(10), Some(5)]), [None, Some(0.0)]);
+        assert_eq!(growth.next([Some(11), None]), [Some(1.0), None]);
+        assert_eq!(per(Some(20.0), 2.0), Some(10.0));
+        assert_eq!(per(Some(20.0), 0.0), None);
+    }
+
+    #[test]
+    fn a_value_that_is_not_known_is_no_line() {
         let mut samples = Samples::default();
         samples.begin(5);
-        samples.add("machine", "machine", "vm.cs", Some(1.5));
-        samples.add("machine", "machine", "vm.in", None);
-        samples.add("machine", "machine", "vm.bi", Some(f64::NAN));
-        assert_eq!(samples.text(), "5,machine,machine,vm.cs,1.5\n");
+        samples.add_machine("vm.cs", Some(1.5));
+        samples.add_machine("vm.in", None);
+        samples.add_machine("vm.bi", Some(f64::NAN));
+        samples.add_machine("vm.bo", Some(0.0));
+        assert_eq!(
+            samples.text(),
+            "5,machine,machine,vm.cs,1.5\n5,machine,machine,vm.bo,0\n"
+        );
     }
 }

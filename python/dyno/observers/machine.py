@@ -1,24 +1,45 @@
-"""The machine observer: CPU, memory, disks, context switches and pressure, by `dyno-core watch`."""
+"""The machine observer: what sysstat shows of the machine, of processes and of control groups, by `dyno-core watch`."""
 
 from __future__ import annotations
 
 import json
 import time
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any, Literal
 
 import polars as pl
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from dyno.hosts import LocalHost, Process
 from dyno.model.base import Frozen, RunError
 from dyno.observers.base import SAMPLE_COLUMNS, Observer
 
+Group = Literal["cpu", "per_cpu", "memory", "paging", "disk", "network", "pressure", "scheduler"]
+Names = Annotated[tuple[str, ...], Field(min_length=1)]
+
 
 class MachineOptions(Frozen):
-    """How often it looks."""
+    """How often it looks, and at what. Where nothing is said, that is left to `dyno-core watch`."""
 
-    hz: Annotated[float, Field(ge=1, le=10, description="samples a second")] = 1.0
+    hz: Annotated[float, Field(ge=1, le=100, description="samples a second")] = 1.0
+    groups: Annotated[
+        tuple[Group, ...] | None,
+        Field(
+            description="what of the machine: cpu, per_cpu, memory, paging, disk, network, pressure, scheduler; "
+            "all but per_cpu if left out"
+        ),
+    ] = None
+    disks: Annotated[Names | None, Field(description="block devices; all whole disks in use if left out")] = None
+    interfaces: Annotated[Names | None, Field(description="network interfaces; all in use if left out")] = None
+    tree: Annotated[bool, Field(description="processes with their children, and theirs")] = False
+    cgroups: Annotated[bool, Field(description="also the control groups that the processes are in")] = False
+
+    @model_validator(mode="after")
+    def _devices_are_watched(self) -> MachineOptions:
+        for key, group in (("disks", "disk"), ("interfaces", "network")):
+            if getattr(self, key) is not None and self.groups is not None and group not in self.groups:
+                raise ValueError(f"{key} are named and not watched; add {group} to groups")
+        return self
 
 
 class MachineObserver(Observer[MachineOptions]):
@@ -35,7 +56,7 @@ class MachineObserver(Observer[MachineOptions]):
         """Start the sampler and wait for its word that the first reading was taken."""
         self.folder.mkdir(parents=True, exist_ok=True)
         job = self.folder / "watch.json"
-        job.write_text(json.dumps({"format": 1, "hz": self.options.hz, "machine": True}))
+        job.write_text(json.dumps(self._job()))
         argv = [self.core, "watch", "--job", str(job), "--out", str(self._samples), "--stop-on-stdin-eof"]
         self._process = self.host.start(argv, log=self.logs / "watch", lines=True)
         deadline = time.monotonic() + limit
@@ -51,7 +72,10 @@ class MachineObserver(Observer[MachineOptions]):
     def watch(self, pid: int, subject: str) -> None:
         """Tell the sampler."""
         if self._process is not None:
-            self._process.tell(json.dumps({"add": {"pid": pid, "subject": subject}}))
+            process: dict[str, Any] = {"pid": pid, "subject": subject}
+            self._process.tell(json.dumps({"add": process | ({"tree": True} if self.options.tree else {})}))
+            if self.options.cgroups:
+                self._process.tell(json.dumps({"add_cgroup": process}))
 
     def stop(self, limit: float) -> pl.DataFrame:
         """End the sampler and read what it wrote."""
@@ -78,14 +102,24 @@ class MachineObserver(Observer[MachineOptions]):
         )
         found = {}
         resting = within.filter(pl.col("metric").is_in(["cpu.idle", "cpu.iowait"]))
-        seconds = resting.group_by("time_ns").agg(pl.col("value").sum())["value"].to_numpy()
-        if seconds.size:
-            found["cpu.util"] = max(100.0 - float(seconds.mean()), 0.0)
+        shares = resting.group_by("time_ns").agg(pl.col("value").sum())
+        # Shares of samples that are close together are of few clock ticks, now more and now less.
+        of_machine = (pl.col("metric") == "stat.ticks") & (pl.col("subject") == "machine")
+        ticks = within.filter(of_machine).select("time_ns", pl.col("value").alias("ticks"))
+        weighed = shares.join(ticks, on="time_ns", how="left").with_columns(pl.col("ticks").fill_null(1.0))
+        weight = float(weighed["ticks"].sum())
+        if weight > 0:
+            found["cpu.util"] = max(100.0 - float((weighed["value"] * weighed["ticks"]).sum()) / weight, 0.0)
         busy = within.filter(pl.col("metric") == "disk.util")
         disks = busy.group_by("subject").agg(pl.col("value").mean())["value"].to_numpy()
         if disks.size:
             found["disk.util"] = float(disks.max())
         return found
+
+    def _job(self) -> dict[str, Any]:
+        """The sampler's job (`schema/watch-job.schema.json`)."""
+        asked = self.options.model_dump(mode="json", include={"groups", "disks", "interfaces"}, exclude_none=True)
+        return {"format": 1, "hz": self.options.hz, "machine": True} | asked
 
     @property
     def _samples(self) -> Path:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
+import jsonschema
 import polars as pl
 import pytest
+from pydantic import ValidationError
 
 from dyno.hosts import LocalHost
 from dyno.observers.base import SAMPLE_COLUMNS
@@ -50,3 +53,41 @@ def test_a_measured_part_without_a_sample_has_no_utilisation(observer: MachineOb
 def test_a_process_is_not_the_machine(observer: MachineObserver) -> None:
     seen = samples((11, "machine", "cpu.idle", 50.0)).with_columns(pl.lit("process").alias("source"))
     assert observer.responses(seen, 0, 12 * SECOND) == {}
+
+
+def test_shares_of_samples_that_are_close_together_count_by_the_clock_ticks_they_are_of(
+    observer: MachineObserver,
+) -> None:
+    """At 100 Hz a sample is of one tick of a CPU or of three, and the mean of the shares was off by per cents."""
+    seen = samples(
+        (11, "machine", "cpu.idle", 100.0), (11, "machine", "stat.ticks", 1.0), (11, "cpu0", "stat.ticks", 9.0),
+        (12, "machine", "cpu.idle", 0.0), (12, "machine", "stat.ticks", 3.0),
+    )  # fmt: skip
+    assert observer.responses(seen, 10 * SECOND, 12 * SECOND) == {"cpu.util": 75.0}
+
+
+def test_what_is_to_be_watched_makes_a_job_by_the_schema(host: LocalHost, tmp_path: Path) -> None:
+    schema = json.loads((Path(__file__).parents[3] / "schema" / "watch-job.schema.json").read_text())
+
+    def job(**options: object) -> dict[str, object]:
+        made = MachineObserver(MachineOptions.model_validate(options), host, "core", tmp_path, tmp_path)._job()
+        jsonschema.validate(made, schema)
+        return made
+
+    assert job() == {"format": 1, "hz": 1.0, "machine": True}, "as it was before there was a choice"
+    chosen = {"hz": 100.0, "groups": ["per_cpu", "disk"], "disks": ["vda"]}
+    assert job(**chosen) == {"format": 1, "machine": True} | chosen
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"hz": 101}, "less than or equal to 100"),
+        ({"groups": ["gpu"]}, "'cpu', 'per_cpu'"),
+        ({"disks": []}, "at least 1 item"),
+        ({"groups": ["cpu"], "interfaces": ["lo"]}, "interfaces are named and not watched; add network to groups"),
+    ],
+)
+def test_a_choice_that_cannot_be_is_refused_before_anything_runs(options: dict[str, object], said: str) -> None:
+    with pytest.raises(ValidationError, match=said):
+        MachineOptions.model_validate(options)

@@ -12,4 +12,5 @@ mod golden;
 mod merge;
 mod servers;
 mod support;
+mod sysstat;
 mod watch;

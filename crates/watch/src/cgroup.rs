@@ -1,0 +1,654 @@
+//! Control groups, of version 1, of version 2, and where a machine has both.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use crate::job::Cgroup;
+use crate::proc_file::{Buffer, ProcFile};
+use crate::sample::{Growth, Samples, per};
+use crate::text::{lines, number, numbers_of, words};
+
+/// What is counted: ns used in all, as user and in the kernel; periods, periods throttled, ns throttled; bytes
+/// read and written, requests read and written.
+const COUNTERS: usize = 10;
+type Counters = [Option<u64>; COUNTERS];
+
+/// Metric, place of its counter, and what a count of it is in the metric's unit: percent of one CPU, 1 or KiB.
+const RATES: [(&str, usize, f64); COUNTERS] = [
+    ("cgroup.cpu", 0, 1e-7),
+    ("cgroup.usr", 1, 1e-7),
+    ("cgroup.sys", 2, 1e-7),
+    ("cgroup.nr_periods", 3, 1.0),
+    ("cgroup.nr_throttled", 4, 1.0),
+    ("cgroup.throttled", 5, 1e-7),
+    ("cgroup.rkB_s", 6, 1.0 / 1024.0),
+    ("cgroup.wkB_s", 7, 1.0 / 1024.0),
+    ("cgroup.r_s", 8, 1.0),
+    ("cgroup.w_s", 9, 1.0),
+];
+
+/// Usage, its peak, page cache, anonymous memory: bytes.
+const GAUGES: [&str; 4] = [
+    "cgroup.mem",
+    "cgroup.mem_peak",
+    "cgroup.cache",
+    "cgroup.rss",
+];
+
+/// Where the hierarchies are mounted, and of which controllers.
+#[derive(Debug, Default)]
+pub struct Hierarchies(Vec<Hierarchy>);
+
+#[derive(Debug, PartialEq)]
+struct Hierarchy {
+    mount: PathBuf,
+    /// None of version 2.
+    controllers: Option<Vec<String>>,
+}
+
+impl Hierarchies {
+    /// Those of this machine.
+    pub fn find() -> Self {
+        Self::parse(&fs::read_to_string("/proc/self/mounts").unwrap_or_default())
+    }
+
+    fn parse(mounts: &str) -> Self {
+        let hierarchies = mounts.lines().filter_map(|line| {
+            let mut words = line.split(' ');
+            let (mount, kind, options) = (words.nth(1)?, words.next()?, words.next()?);
+            let controllers = match kind {
+                "cgroup" => Some(options.split(',').map(str::to_owned).collect()),
+                "cgroup2" => None,
+                _ => return None,
+            };
+            Some(Hierarchy {
+                mount: mount.into(),
+                controllers,
+            })
+        });
+        Self(hierarchies.collect())
+    }
+
+    /// Where the hierarchy of a controller of version 1 is.
+    fn mount_of(&self, controller: &str) -> Option<&Path> {
+        let has = |hierarchy: &&Hierarchy| {
+            let controllers = hierarchy.controllers.as_ref();
+            controllers.is_some_and(|all| all.iter().any(|known| known == controller))
+        };
+        Some(&self.0.iter().find(has)?.mount)
+    }
+
+    /// The folder of a group in the hierarchy of a controller: of version 1 where it is mounted and has the
+    /// group, else of version 2.
+    fn folders(&self, group: &Cgroup, controller: &str) -> (Option<PathBuf>, Option<PathBuf>) {
+        let of_process = group
+            .pid
+            .map(|pid| fs::read_to_string(format!("/proc/{pid}/cgroup")).unwrap_or_default());
+        let folder = |hierarchy: &Hierarchy| {
+            let path = match (&group.path, &of_process) {
+                (Some(path), _) => path.as_str(),
+                (None, Some(text)) => {
+                    path_in(text, hierarchy.controllers.is_some().then_some(controller))?
+                }
+                (None, None) => return None,
+            };
+            let folder = hierarchy.mount.join(path.trim_start_matches('/'));
+            folder.is_dir().then_some(folder)
+        };
+        let of_version_1 = self
+            .0
+            .iter()
+            .find(|hierarchy| Some(hierarchy.mount.as_path()) == self.mount_of(controller));
+        let mut others = self.0.iter();
+        let of_version_2 = others.find(|hierarchy| hierarchy.controllers.is_none());
+        (of_version_1.and_then(folder), of_version_2.and_then(folder))
+    }
+}
+
+/// The path of a process's group by `/proc/PID/cgroup`: in the hierarchy of a controller of version 1, or in that
+/// of version 2.
+fn path_in<'t>(text: &'t str, controller: Option<&str>) -> Option<&'t str> {
+    text.lines().find_map(|line| {
+        let mut parts = line.splitn(3, ':');
+        let (id, controllers, path) = (parts.next()?, parts.next()?, parts.next()?);
+        let is_it = match controller {
+            Some(controller) => controllers.split(',').any(|known| known == controller),
+            None => id == "0" && controllers.is_empty(),
+        };
+        is_it.then_some(path)
+    })
+}
+
+#[derive(Debug)]
+enum Cpu {
+    V1 {
+        usage: ProcFile,
+        stat: Option<ProcFile>,
+    },
+    V2,
+}
+
+#[derive(Debug)]
+enum Throttled {
+    V1(ProcFile),
+    /// In `cpu.stat`, with the CPU time.
+    V2(ProcFile),
+}
+
+#[derive(Debug)]
+struct Memory {
+    usage: ProcFile,
+    peak: Option<ProcFile>,
+    stat: Option<ProcFile>,
+    /// Keys of page cache and anonymous memory, children's included.
+    keys: [&'static str; 2],
+}
+
+#[derive(Debug)]
+enum Io {
+    V1 { bytes: ProcFile, requests: ProcFile },
+    V2(ProcFile),
+}
+
+/// A control group that is watched.
+#[derive(Debug)]
+pub struct WatchedCgroup {
+    /// The name of its samples.
+    pub subject: String,
+    cpu: Option<Cpu>,
+    cpu_stat: Option<Throttled>,
+    memory: Option<Memory>,
+    io: Option<Io>,
+    counters: Growth<COUNTERS>,
+    ns_per_tick: u64,
+}
+
+fn open(folder: Option<&Path>, name: &str) -> Option<ProcFile> {
+    // Some files are there and cannot be read, where a controller is off.
+    ProcFile::open(folder?.join(name))
+        .ok()
+        .filter(|file| file.read(&mut Buffer::default()).is_ok())
+}
+
+impl WatchedCgroup {
+    /// Opens the files of a group that is there; also gives what it does not tell, as subjects of
+    /// `watch.absent`.
+    pub fn open(
+        group: &Cgroup,
+        hierarchies: &Hierarchies,
+        ticks_per_s: u64,
+    ) -> io::Result<(Self, Vec<String>)> {
+        let cpu_stat = open_cpu_stat(hierarchies, group);
+        let watched = Self {
+            subject: group.subject.clone(),
+            cpu: open_cpu(hierarchies, group, cpu_stat.as_ref()),
+            cpu_stat,
+            memory: open_memory(hierarchies, group),
+            io: open_io(hierarchies, group),
+            counters: Growth::default(),
+            ns_per_tick: 1_000_000_000 / ticks_per_s.max(1),
+        };
+        let parts = [
+            ("cpu", watched.cpu.is_some()),
+            ("throttled", watched.cpu_stat.is_some()),
+            ("memory", watched.memory.is_some()),
+            ("blkio", watched.io.is_some()),
+        ];
+        if parts.iter().all(|(_, is_there)| !is_there) {
+            return Err(io::Error::new(
+                io::ErrorKind::NotFound,
+                "no hierarchy of control groups has it",
+            ));
+        }
+        let absent = parts.iter().filter(|(_, is_there)| !is_there);
+        let absent = absent.map(|(part, _)| format!("{}/{part}", group.subject));
+        let absent = absent.collect();
+        Ok((watched, absent))
+    }
+
+    /// Adds its samples; false once it is gone.
+    pub fn sample(&mut self, seconds: f64, buffer: &mut Buffer, samples: &mut Samples) -> bool {
+        let mut counters: Counters = [None; COUNTERS];
+        let mut is_there = false;
+        self.read_cpu(&mut counters, &mut is_there, buffer);
+        if let Some(io) = &self.io {
+            is_there |= io.read(&mut counters, buffer);
+        }
+        if let Some(memory) = &self.memory {
+            let bytes = memory.read(buffer);
+            is_there |= bytes[0].is_some();
+            for (metric, bytes) in GAUGES.into_iter().zip(bytes) {
+                let value = bytes.map(|bytes| bytes as f64);
+                samples.add("cgroup", &self.subject, metric, value);
+            }
+        }
+        let grown = self.counters.next(counters);
+        for (metric, place, unit) in RATES {
+            let rate = per(grown[place].map(|count| count * unit), seconds);
+            samples.add("cgroup", &self.subject, metric, rate);
+        }
+        is_there
+    }
+
+    fn read_cpu(&self, counters: &mut Counters, is_there: &mut bool, buffer: &mut Buffer) {
+        if let Some(file) = &self.cpu_stat {
+            let read = match file {
+                Throttled::V1(file) => file
+                    .read(buffer)
+                    .map(|text| counters[3..6].copy_from_slice(&throttled(text))),
+                Throttled::V2(file) => file.read(buffer).map(|text| {
+                    counters[3..6].copy_from_slice(&throttled(text));
+                    let keys = ["usage_usec", "user_usec", "system_usec"];
+                    let used =
+                        numbers_of(text, &keys).map(|us| us.map(|us| us.saturating_mul(1000)));
+                    counters[..3].copy_from_slice(&used);
+                }),
+            };
+            *is_there |= read.is_ok();
+        }
+        if let Some(Cpu::V1 { usage, stat }) = &self.cpu {
+            if let Ok(text) = usage.read(buffer) {
+                counters[0] = number(text.trim_ascii());
+                *is_there = true;
+            }
+            if let Some(Ok(text)) = stat.as_ref().map(|file| file.read(buffer)) {
+                let ticks = numbers_of(text, &["user", "system"]);
+                let ns =
+                    ticks.map(|ticks| ticks.map(|ticks| ticks.saturating_mul(self.ns_per_tick)));
+                counters[1..3].copy_from_slice(&ns);
+            }
+        }
+    }
+}
+
+/// Periods, periods throttled and ns throttled, which version 2 tells in us.
+fn throttled(text: &[u8]) -> [Option<u64>; 3] {
+    let keys = [
+        "nr_periods",
+        "nr_throttled",
+        "throttled_time",
+        "throttled_usec",
+    ];
+    let [periods, throttled, ns, us] = numbers_of(text, &keys);
+    [
+        periods,
+        throttled,
+        ns.or(us.map(|us| us.saturating_mul(1000))),
+    ]
+}
+
+fn open_cpu_stat(hierarchies: &Hierarchies, group: &Cgroup) -> Option<Throttled> {
+    let (v1, v2) = hierarchies.folders(group, "cpu");
+    open(v1.as_deref(), "cpu.stat")
+        .map(Throttled::V1)
+        .or_else(|| open(v2.as_deref(), "cpu.stat").map(Throttled::V2))
+}
+
+fn open_cpu(hierarchies: &Hierarchies, group: &Cgroup, stat: Option<&Throttled>) -> Option<Cpu> {
+    let (v1, _) = hierarchies.folders(group, "cpuacct");
+    match open(v1.as_deref(), "cpuacct.usage") {
+        Some(usage) => Some(Cpu::V1 {
+            usage,
+            stat: open(v1.as_deref(), "cpuacct.stat"),
+        }),
+        None => matches!(stat, Some(Throttled::V2(_))).then_some(Cpu::V2),
+    }
+}
+
+fn open_memory(hierarchies: &Hierarchies, group: &Cgroup) -> Option<Memory> {
+    let (v1, v2) = hierarchies.folders(group, "memory");
+    if let Some(usage) = open(v1.as_deref(), "memory.usage_in_bytes") {
+        return Some(Memory {
+            usage,
+            peak: open(v1.as_deref(), "memory.max_usage_in_bytes"),
+            stat: open(v1.as_deref(), "memory.stat"),
+            keys: ["total_cache", "total_rss"],
+        });
+    }
+    Some(Memory {
+        usage: open(v2.as_deref(), "memory.current")?,
+        peak: open(v2.as_deref(), "memory.peak"),
+        stat: open(v2.as_deref(), "memory.stat"),
+        keys: ["file", "anon"],
+    })
+}
+
+impl Memory {
+    fn read(&self, buffer: &mut Buffer) -> [Option<u64>; GAUGES.len()] {
+        let mut bytes = [None; GAUGES.len()];
+        for (place, file) in [(0, Some(&self.usage)), (1, self.peak.as_ref())] {
+            if let Some(Ok(text)) = file.map(|file| file.read(buffer)) {
+                bytes[place] = number(text.trim_ascii());
+            }
+        }
+        if let Some(Ok(text)) = self.stat.as_ref().map(|file| file.read(buffer)) {
+            [bytes[2], bytes[3]] = numbers_of(text, &self.keys);
+        }
+        bytes
+    }
+}
+
+fn open_io(hierarchies: &Hierarchies, group: &Cgroup) -> Option<Io> {
+    let (v1, v2) = hierarchies.folders(group, "blkio");
+    // Those of children are told apart since Linux 4.20; before, these were all there was.
+    for end in ["_recursive", ""] {
+        let file = |name| open(v1.as_deref(), &format!("blkio.throttle.{name}{end}"));
+        if let (Some(bytes), Some(requests)) = (file("io_service_bytes"), file("io_serviced")) {
+            let is_counted = counts(&requests)
+                || hierarchies
+                    .mount_of("blkio")
+                    .and_then(|mount| open(Some(mount), "blkio.throttle.io_serviced"))
+                    .is_some_and(|file| counts(&file));
+            return is_counted.then_some(Io::V1 { bytes, requests });
+        }
+    }
+    open(v2.as_deref(), "io.stat").map(Io::V2)
+}
+
+/// Whether a file of `blkio.throttle` tells of any device. Since Linux 6.10 the requests of a device are counted
+/// only once a limit was set on it, by whatever group: no lines then do not mean that nothing was done.
+fn counts(file: &ProcFile) -> bool {
+    let mut buffer = Buffer::default();
+    let text = file.read(&mut buffer).unwrap_or_default();
+    lines(text).any(|line| line.first().is_some_and(u8::is_ascii_digit))
+}
+
+impl Io {
+    /// Fills in bytes and requests; false where they cannot be read.
+    fn read(&self, counters: &mut Counters, buffer: &mut Buffer) -> bool {
+        match self {
+            Self::V1 { bytes, requests } => {
+                let mut whole = true;
+                for (place, file) in [(6, bytes), (8, requests)] {
+                    match file.read(buffer) {
+                        Ok(text) => {
+                            let both = parse_blkio(text).map(Some);
+                            counters[place..place + 2].copy_from_slice(&both);
+                        }
+                        Err(_) => whole = false,
+                    }
+                }
+                whole
+            }
+            Self::V2(file) => file
+                .read(buffer)
+                .map(|text| counters[6..].copy_from_slice(&parse_io_stat(text).map(Some)))
+                .is_ok(),
+        }
+    }
+}
+
+/// Read and written, summed over the devices of a file such as `blkio.throttle.io_serviced`. A group that did
+/// nothing has no lines.
+fn parse_blkio(text: &[u8]) -> [u64; 2] {
+    let mut sums = [0_u64; 2];
+    for line in lines(text) {
+        let mut words = words(line).skip(1);
+        let place = match words.next() {
+            Some(b"Read") => 0,
+            Some(b"Write") => 1,
+            _ => continue,
+        };
+        let count = words.next().and_then(number).unwrap_or(0);
+        sums[place] = sums[place].saturating_add(count);
+    }
+    sums
+}
+
+/// Bytes read and written, requests read and written, summed over the devices of `io.stat`.
+fn parse_io_stat(text: &[u8]) -> [u64; 4] {
+    let mut sums = [0_u64; 4];
+    for word in words(text) {
+        let mut parts = word.splitn(2, |byte| *byte == b'=');
+        let place = match parts.next() {
+            Some(b"rbytes") => 0,
+            Some(b"wbytes") => 1,
+            Some(b"rios") => 2,
+            Some(b"wios") => 3,
+            _ => continue,
+        };
+        let count = parts.next().and_then(number).unwrap_or(0);
+        sums[place] = sums[place].saturating_add(count);
+    }
+    sums
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// A folder that stands in for a hierarchy, removed in the end.
+    struct Mounted(PathBuf);
+
+    impl Mounted {
+        fn new(name: &str) -> Self {
+            let folder = format!("dyno-cgroup-{name}-{}", std::process::id());
+            let folder = std::env::temp_dir().join(folder);
+            fs::create_dir_all(folder.join("a/b")).unwrap();
+            Self(folder)
+        }
+
+        fn write(&self, name: &str, text: &str) {
+            fs::write(self.0.join("a/b").join(name), text).unwrap();
+        }
+
+        fn hierarchy(&self, controllers: Option<&str>) -> Hierarchies {
+            let controllers = controllers.map(|all| all.split(',').map(str::to_owned).collect());
+            Hierarchies(vec![Hierarchy {
+                mount: self.0.clone(),
+                controllers,
+            }])
+        }
+    }
+
+    impl Drop for Mounted {
+        fn drop(&mut self) {
+            let _ = fs::remove_dir_all(&self.0);
+        }
+    }
+
+    fn group() -> Cgroup {
+        Cgroup {
+            subject: "box".to_owned(),
+            path: Some("/a/b".to_owned()),
+            pid: None,
+        }
+    }
+
+    /// The lines of a second sample, without their time and names.
+    fn second(watched: &mut WatchedCgroup, change: impl FnOnce()) -> Vec<String> {
+        let (mut buffer, mut samples) = (Buffer::default(), Samples::default());
+        assert!(watched.sample(0.0, &mut buffer, &mut samples));
+        change();
+        samples.begin(1);
+        assert!(watched.sample(2.0, &mut buffer, &mut samples));
+        let lines = samples.text().lines();
+        lines
+            .map(|line| {
+                line.strip_prefix("1,cgroup,box,cgroup.")
+                    .unwrap()
+                    .to_owned()
+            })
+            .collect()
+    }
+
+    #[test]
+    fn a_group_of_version_1_is_read_from_its_controllers() {
+        let mounted = Mounted::new("1");
+        let write = |times: u64| {
+            mounted.write("cpuacct.usage", &format!("{}\n", times * 1_000_000_000));
+            mounted.write(
+                "cpuacct.stat",
+                &format!("user {}\nsystem {}\n", times * 60, times * 30),
+            );
+            mounted.write(
+                "cpu.stat",
+                &format!(
+                    "nr_periods {}\nnr_throttled {}\nthrottled_time {}\n",
+                    times * 20,
+                    times * 10,
+                    times * 500_000_000
+                ),
+            );
+            mounted.write("memory.usage_in_bytes", "3000\n");
+            mounted.write("memory.max_usage_in_bytes", "4000\n");
+            mounted.write(
+                "memory.stat",
+                "cache 1\nrss 2\ntotal_cache 1000\ntotal_rss 2000\n",
+            );
+            mounted.write(
+                "blkio.throttle.io_service_bytes",
+                &format!(
+                    "254:0 Read {}\n254:0 Write 4096\n7:0 Read 0\nTotal 9\n",
+                    times * 2048
+                ),
+            );
+            mounted.write(
+                "blkio.throttle.io_serviced",
+                &format!("254:0 Read {}\n254:0 Write 4\n", times * 8),
+            );
+        };
+        write(1);
+        let hierarchies = mounted.hierarchy(Some("rw,cpu,cpuacct,memory,blkio"));
+        let (mut watched, absent) = WatchedCgroup::open(&group(), &hierarchies, 100).unwrap();
+        assert_eq!(absent, Vec::<String>::new());
+        assert_eq!(
+            second(&mut watched, || write(2)),
+            [
+                "mem,3000",
+                "mem_peak,4000",
+                "cache,1000",
+                "rss,2000",
+                "cpu,50",
+                "usr,30",
+                "sys,15",
+                "nr_periods,10",
+                "nr_throttled,5",
+                "throttled,25",
+                "rkB_s,1",
+                "wkB_s,0",
+                "r_s,4",
+                "w_s,0",
+            ]
+        );
+    }
+
+    #[test]
+    fn a_group_of_version_2_is_read_from_its_files_and_what_it_lacks_is_told() {
+        let mounted = Mounted::new("2");
+        let write = |times: u64| {
+            mounted.write("cpu.stat", &format!("usage_usec {}\nuser_usec {}\nsystem_usec {}\nnr_periods 0\nnr_throttled 0\nthrottled_usec {}\n", times * 1_000_000, times * 600_000, times * 400_000, times * 500_000));
+            mounted.write(
+                "io.stat",
+                &format!(
+                    "254:0 rbytes={} wbytes=0 rios={} wios=0 dbytes=0 dios=0\n",
+                    times * 2048,
+                    times * 8
+                ),
+            );
+        };
+        write(1);
+        let (mut watched, absent) =
+            WatchedCgroup::open(&group(), &mounted.hierarchy(None), 100).unwrap();
+        assert_eq!(absent, ["box/memory"]);
+        assert_eq!(
+            second(&mut watched, || write(2)),
+            [
+                "cpu,50",
+                "usr,30",
+                "sys,20",
+                "nr_periods,0",
+                "nr_throttled,0",
+                "throttled,25",
+                "rkB_s,1",
+                "wkB_s,0",
+                "r_s,4",
+                "w_s,0",
+            ]
+        );
+        // A kernel with the memory controller on, and without memory.peak (before Linux 5.19).
+        mounted.write("memory.current", "3000\n");
+        mounted.write("memory.stat", "anon 2000\nfile 1000\n");
+        let (mut watched, absent) =
+            WatchedCgroup::open(&group(), &mounted.hierarchy(None), 100).unwrap();
+        assert_eq!(absent, Vec::<String>::new());
+        assert_eq!(
+            second(&mut watched, || ())[..3],
+            ["mem,3000", "cache,1000", "rss,2000"]
+        );
+    }
+
+    #[test]
+    fn requests_that_the_kernel_does_not_count_are_not_told_to_be_none() {
+        let mounted = Mounted::new("uncounted");
+        mounted.write("cpuacct.usage", "1\n");
+        for end in ["", "_recursive"] {
+            mounted.write(
+                &format!("blkio.throttle.io_service_bytes{end}"),
+                "Total 0\n",
+            );
+            mounted.write(&format!("blkio.throttle.io_serviced{end}"), "Total 0\n");
+        }
+        let hierarchies = mounted.hierarchy(Some("cpuacct,blkio"));
+        let (_, absent) = WatchedCgroup::open(&group(), &hierarchies, 100).unwrap();
+        assert!(absent.contains(&"box/blkio".to_owned()), "{absent:?}");
+        // Others' are counted, so this one has done nothing.
+        fs::write(
+            mounted.0.join("blkio.throttle.io_serviced"),
+            "254:0 Read 1\nTotal 1\n",
+        )
+        .unwrap();
+        let (_, absent) = WatchedCgroup::open(&group(), &hierarchies, 100).unwrap();
+        assert!(!absent.contains(&"box/blkio".to_owned()), "{absent:?}");
+    }
+
+    #[test]
+    fn a_group_that_is_nowhere_is_an_error() {
+        let mounted = Mounted::new("none");
+        let elsewhere = Cgroup {
+            path: Some("/c".to_owned()),
+            ..group()
+        };
+        for controllers in [None, Some("cpu,memory")] {
+            let hierarchies = mounted.hierarchy(controllers);
+            let error = WatchedCgroup::open(&elsewhere, &hierarchies, 100).unwrap_err();
+            assert_eq!(error.kind(), io::ErrorKind::NotFound);
+        }
+    }
+
+    #[test]
+    fn hierarchies_and_the_groups_of_a_process_are_found_on_a_machine_that_has_both_versions() {
+        let mounts = "tmpfs /sys/fs/cgroup tmpfs rw 0 0\ncgroup /sys/fs/cgroup/cpu,cpuacct cgroup rw,relatime,cpu,cpuacct 0 0\ncgroup2 /sys/fs/cgroup/unified cgroup2 rw,relatime 0 0\nbroken\n";
+        let found = Hierarchies::parse(mounts).0;
+        assert_eq!(found.len(), 2);
+        assert_eq!(found[0].mount, Path::new("/sys/fs/cgroup/cpu,cpuacct"));
+        assert!(
+            found[0]
+                .controllers
+                .as_ref()
+                .unwrap()
+                .contains(&"cpuacct".to_owned())
+        );
+        assert_eq!(found[1].controllers, None);
+        let of_process = "9:name=systemd:/\n4:memory:/pods/a:b\n2:cpu,cpuacct:/\n0::/init.scope\n";
+        assert_eq!(path_in(of_process, Some("memory")), Some("/pods/a:b"));
+        assert_eq!(path_in(of_process, Some("cpuacct")), Some("/"));
+        assert_eq!(path_in(of_process, Some("blkio")), None);
+        assert_eq!(path_in(of_process, None), Some("/init.scope"));
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_are_taken(text in proptest::collection::vec(any::<u8>(), 0..99), line in "((254:0 )?(Read|rbytes=|wios=)[0-9 ]{0,25}\n?){0,5}", lines in "([0-9:a-z /,]{0,20}\n){0,4}") {
+            for text in [&text[..], line.as_bytes()] {
+                let _ = parse_blkio(text);
+                let _ = parse_io_stat(text);
+                let _ = throttled(text);
+            }
+            let _ = path_in(&lines, Some("cpu"));
+            let _ = Hierarchies::parse(&lines);
+        }
+    }
+}
