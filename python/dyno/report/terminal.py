@@ -295,7 +295,8 @@ def _narrow_cells(cells: Sequence[CellSummary], findings: Findings) -> Table:
     """The same in half the width: the interval as mean and half-width, runs that are not ok as their number."""
     table = _table()
     _columns(table, "cell")
-    _columns(table, "n", "not ok", "mean", "+-", justify="right")
+    device = of_device(findings)
+    _columns(table, "n", "not ok", "mean", "+-", *device, justify="right")
     _columns(table, "ratio within" if findings.precision_of == "ratio" else "precise", *_remark_column(cells))
     for cell in cells:
         not_ok = str(cell.failed + cell.invalid + cell.partial)
@@ -306,6 +307,7 @@ def _narrow_cells(cells: Sequence[CellSummary], findings: Findings) -> Table:
             not_ok if not_ok != "0" else "-",
             _or_dash(cell.mean),
             _reached(cell.precision, findings.precision),
+            *(_or_dash(column.get(cell.cell)) for column in device.values()),
             _precise(cell, findings),
             *(Text(cell.remark, style="yellow") for _ in _remark_column(cells)),
         )
