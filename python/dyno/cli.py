@@ -267,7 +267,7 @@ def _carry_out(
     rooms: Rooms, study: Study, file: Path, core: str, root: Path, work: Path | None, *, resume: bool = False
 ) -> tuple[Results, Ending | None]:
     """Run it into a results folder; without an ending where what is to be resumed had come to its own."""
-    with _data_folder(work), Interrupt() as interrupt, _journal() as journal:
+    with _nothing_half_begun() as new, _data_folder(work), Interrupt() as interrupt, _journal() as journal:
         host = LocalHost(journal)
         if resume:
             _refuse_nothing_to_resume(root, study)
@@ -285,6 +285,7 @@ def _carry_out(
             scratch = host.temporary_folder(root / f".dyno-{journal.token}-new")
             published = attached(file, study)
             results = new_results(root, study, file.read_bytes(), environment, scratch, published, _kept_selfcheck())
+            new.append(results)
         click.echo(f"results: {results.folder}", err=True)
         results.lock()
         shown = listener(study)
@@ -292,15 +293,26 @@ def _carry_out(
             workspace = (work or results.folder).absolute() / f".dyno-{journal.token}"
             lab = Lab(results, host, rooms, core=core, workspace=workspace, interrupt=interrupt, listener=shown)
             ending = lab.run()
-        except UserError:
-            # A study that could not begin leaves nothing that `--resume` would take for one that did.
-            if not resume and not Results(results.folder).runs:
-                results.discard()
-            raise
         finally:
             shown.close()
             results.unlock()
     return Results(results.folder), ending
+
+
+@contextmanager
+def _nothing_half_begun() -> Iterator[list[Results]]:
+    """A study that could not begin leaves nothing that `--resume` would take for one that did.
+
+    Its folder goes when the journal is closed: before, file systems may still be mounted in it.
+    """
+    new: list[Results] = []
+    try:
+        yield new
+    except UserError:
+        for results in new:
+            if not Results(results.folder).runs:
+                results.discard()
+        raise
 
 
 def _journal() -> UndoJournal:

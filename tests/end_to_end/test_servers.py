@@ -104,7 +104,11 @@ def test_an_open_loop_by_two_drivers_is_merged(dyno: Dyno, study: Study, tmp_pat
             "throughput",
         ),
         ("kind: go-ycsb, mix: a, records: 200, operations: 400, threads: 2", "update.throughput"),
-        ("kind: ycsb, driver: go-ycsb, mix: a, records: 200, duration: 500 ms, threads: 2", "update.throughput"),
+        (
+            "kind: ycsb, driver: go-ycsb, key_chooser: ycsb-zipfian, mix: a, records: 200, duration: 500 ms, "
+            "threads: 2",
+            "update.throughput",
+        ),
     ],
 )
 def test_the_tools_of_others_are_carried_out(

@@ -5,6 +5,7 @@ As root, with Docker: `tests/install-servers` installs what is missing.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
@@ -16,7 +17,7 @@ from typing import Any
 
 import pytest
 
-from dyno.hosts.leftovers import CGROUPS, mounts_below
+from dyno.hosts.leftovers import CGROUPS
 from tests.end_to_end.conftest import DYNO
 from tests.making import until
 from tests.unit.hosts.rights import alone_on_the_machine
@@ -41,6 +42,7 @@ class Home:
         folder.chmod(0o711)
         self.folder = folder
         self.state = folder / "state"
+        self.found = machine()
         self.environment = {**os.environ, "DYNO_STATE": str(self.state), "COLUMNS": "120"}
 
     def dyno(self, *words: str | Path, before: tuple[str, ...] = ()) -> subprocess.CompletedProcess[str]:
@@ -82,19 +84,22 @@ class Home:
                 found += [pid] if ours else []
         return found
 
-    def tokens(self) -> list[str]:
-        """The sessions whose journals were not yet cleared away."""
-        return [path.stem for path in (self.state / "undo").glob("*.jsonl")]
-
-    def left(self, tokens: list[str]) -> list[str]:
-        """All that is still on the machine of what was done from here."""
-        loops = [
-            str(path) for path in Path("/sys/block").glob("loop*/loop/backing_file") if str(self.folder) in text(path)
-        ]
-        groups = [str(group) for token in tokens for group in CGROUPS.rglob(f"dyno-{token}*")]
-        sockets = [str(path) for token in tokens for path in Path("/tmp").glob(f"*{token}*")]
+    def left(self) -> list[str]:
+        """All that is on the machine of what was done from here since this was made."""
         processes = [f"process {pid}" for pid in (*self.servers(), *self.engines())]
-        return mounts_below(str(self.folder)) + loops + groups + sockets + processes + self.tokens()
+        journals = [str(path) for path in (self.state / "undo").glob("*.jsonl")]
+        return sorted(machine() - self.found) + processes + journals
+
+
+def machine() -> set[str]:
+    """What studies add to a machine: mounts, loop devices, control groups, and folders outside their own."""
+    mounts = {f"mount {line.split()[4]}" for line in text(Path("/proc/self/mountinfo")).splitlines()}
+    loops = {text(path).strip() for path in Path("/sys/block").glob("loop*/loop/backing_file")}
+    groups = {str(path) for path in CGROUPS.rglob("dyno-*")}
+    folders = {str(path) for path in Path("/tmp").glob("dyno-*") if not path.name.startswith("dyno-tests-")}
+    others = ("/etc/docker/*", "/opt/*", "/run/containerd/s/*", "/run/docker*", "/run/containers/*", "/sys/class/net/*")
+    files = {str(path) for pattern in others for path in Path("/").glob(pattern[1:])}
+    return mounts | loops | groups | folders | files
 
 
 def arguments() -> Iterator[tuple[int, list[str]]]:
@@ -131,9 +136,13 @@ def alone() -> Iterator[None]:
 
 
 @pytest.fixture(scope="module")
-def before(alone: None) -> dict[str, str]:
-    """The kernel's settings before any study of this module."""
-    return kernel_settings()
+def before(alone: None) -> Iterator[dict[str, str]]:
+    """The kernel's settings before any study of this module; forwarding is off, as where no engine ever ran."""
+    forwarding = Path("/proc/sys/net/ipv4/ip_forward")
+    found = forwarding.read_text()
+    forwarding.write_text("0")
+    yield kernel_settings()
+    forwarding.write_text(found)
 
 
 @pytest.fixture(scope="module")
@@ -165,6 +174,12 @@ def test_only_the_deployment_differs_and_it_is_what_was_asked_for(smoke: Home) -
         facts = by_deployment.setdefault(run["levels"]["deployment"], run["deployed"])
         stable = {key: value for key, value in run["deployed"].items() if key in ("io_engine", "data.file_system")}
         assert stable.items() <= facts.items()
+    settings = [
+        {name: value for name, value in run["settings"].items() if run["levels"]["threads"] == "1"}
+        for run in smoke.runs()
+        if run["levels"]["threads"] == "1" and run["levels"]["workload"] == "a"
+    ]
+    assert all(each == settings[0] for each in settings), "the same settings everywhere"
     binaries = {facts["program.sha256"] for facts in by_deployment.values()}
     assert len(binaries) == 1, "the same server everywhere"
     # What must not differ between deployments, and what cannot but.
@@ -210,24 +225,23 @@ def test_where_the_time_goes_is_shown(smoke: Home) -> None:
 
 
 def test_nothing_stays_on_the_machine(smoke: Home, before: dict[str, str]) -> None:
-    tokens = [path.name.removeprefix(".dyno-") for path in smoke.results().glob(".dyno-*")]
-    assert tokens == []
-    assert smoke.left(tokens) == []
+    assert [path.name for path in smoke.results().glob(".*")] == []
+    assert smoke.left() == []
     assert kernel_settings() == before
 
 
 def test_a_study_that_was_killed_is_cleared_away_and_goes_on(home: Home, before: dict[str, str]) -> None:
     with home.start("run", STUDY, "--scale", "smoke", *LAYERED) as running:
         until(lambda: home.committed() >= 1 and bool(home.servers()), 120)
-        tokens = home.tokens()
         running.send_signal(signal.SIGKILL)
         errors = running.communicate()[1]
     assert "Traceback" not in errors
-    assert len(tokens) == 1
-    assert home.left(tokens) != [], "killed too late to show anything"
+    left = "\n".join(home.left())
+    for sign in (f"mount {home.folder}", f"{home.folder}", "/dyno-", "process ", ".jsonl"):
+        assert sign in left, "killed too late to show anything"
     answer = home.dyno("clean")
     assert answer.returncode == 0, answer.stderr
-    assert home.left(tokens) == []
+    assert home.left() == []
     assert kernel_settings() == before
     kept = home.committed()
     answer = home.dyno("run", STUDY, "--scale", "smoke", *LAYERED, "--resume")
@@ -280,7 +294,7 @@ def test_a_server_killed_in_the_middle_of_a_run_is_a_failed_run(home: Home, depl
     assert failed[0]["step"] == "drive"
     assert "mariadbd was killed by SIGKILL" in failed[0]["cause"]
     assert status == 1
-    assert home.left(home.tokens()) == []
+    assert home.left() == []
 
 
 def test_an_engine_that_dies_in_the_middle_of_a_run_fails_it_and_leaves_nothing(home: Home) -> None:
@@ -296,7 +310,32 @@ def test_an_engine_that_dies_in_the_middle_of_a_run_fails_it_and_leaves_nothing(
     assert failed, errors
     assert any(word in failed[0]["cause"] for word in ("docker", "engine"))
     assert status == 1
-    assert home.left(home.tokens()) == []
+    assert home.left() == []
+
+
+@pytest.mark.parametrize("words", [("--set=workload.driver=go-ycsb",), ("--set=host.containers=podman",)], ids=str)
+def test_another_driver_and_another_engine_do_the_same(home: Home, words: tuple[str, ...]) -> None:
+    answer = home.dyno("run", STUDY, "--scale", "smoke", *ONE_CELL, *words)
+    assert answer.returncode == 0, answer.stderr
+    assert [run["outcome"] for run in home.runs()] == ["ok"] * 2 * len(DEPLOYMENTS)
+    versions = set().union(*(run["versions"] for run in home.runs()))
+    assert versions & {"go-ycsb", "podman"}
+    assert home.left() == []
+
+
+def test_a_disk_that_fills_up_in_the_middle_of_a_run_fails_it(home: Home) -> None:
+    def fill() -> None:
+        (mount,) = home.results().glob(".dyno-*/sites/*/mount")
+        with (mount / "filler").open("wb") as file, contextlib.suppress(OSError):
+            while True:
+                file.write(bytes(2**20))
+
+    status, errors = injected(home, fill, *only("container-volume"))
+    failed = [run for run in home.runs() if run["outcome"] == "failed"]
+    assert failed, errors
+    assert any(words in failed[0]["cause"] for words in ("free disk", "free", "No space left")), failed[0]["cause"]
+    assert status == 1
+    assert home.left() == []
 
 
 def test_a_file_system_too_small_for_the_data_fails_with_that_reason(home: Home) -> None:
@@ -313,7 +352,25 @@ def test_a_file_system_too_small_for_the_data_fails_with_that_reason(home: Home)
     assert "Traceback" not in answer.stderr
     said = answer.stderr + answer.stdout + "".join(str(run["cause"]) for run in home.runs())
     assert "raise host.file_system.size" in said, said
-    assert home.left(home.tokens()) == []
+    assert home.left() == []
+
+
+@pytest.mark.parametrize(
+    ("mistake", "said"),
+    [
+        ("host.machine.memory=100 TiB", "a machine with 100 TiB of memory cannot be had"),
+        ("host.pin.system=4095", "there is no CPU 4095"),
+        ("host.sysctl.vm.no_such_setting=1", "no setting of that name"),
+    ],
+)
+def test_what_this_machine_cannot_give_is_refused_in_a_line_and_leaves_no_results(
+    home: Home, mistake: str, said: str
+) -> None:
+    answer = home.dyno("run", STUDY, "--scale", "smoke", "--set", mistake)
+    assert answer.returncode == 2, answer.stderr
+    assert said in answer.stderr.splitlines()[-1]
+    assert list((home.folder / "results").glob("mariadb-virtualization/*")) == []
+    assert home.left() == []
 
 
 def test_without_the_right_to_mount_the_study_is_refused_and_leaves_nothing(home: Home) -> None:
@@ -323,7 +380,7 @@ def test_without_the_right_to_mount_the_study_is_refused_and_leaves_nothing(home
     assert answer.returncode == 2, answer.stderr
     assert "Traceback" not in answer.stderr
     assert "mount" in answer.stderr.splitlines()[-1] or "root" in answer.stderr.splitlines()[-1]
-    assert home.left(home.tokens()) == []
+    assert home.left() == []
     assert not list((home.folder / "results").glob("mariadb-virtualization/*/runs/*"))
 
 

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from dyno.hosts import files, pagecache, tools, undo
+from dyno.hosts import files, pagecache, programs, tools, undo
 from dyno.hosts.leftovers import CGROUPS
 from dyno.hosts.local import core_binary
 from dyno.model.base import UserError
@@ -202,9 +202,9 @@ def _valgrind(name: str, _folder: Path) -> Check:
 
 
 def _found(program: str) -> str | None:
-    """Servers are not on every user's PATH."""
-    path = os.pathsep.join([os.environ.get("PATH", ""), "/usr/sbin", "/sbin", "/usr/local/sbin", "/usr/local/go/bin"])
-    return shutil.which(program, path=path)
+    """Where studies find it too; servers are not on every user's PATH."""
+    known = programs.find(program) or shutil.which(program, path="/usr/local/sbin:/usr/local/go/bin")
+    return None if known is None else str(known)
 
 
 def _program(program: str, remedy: str) -> Callable[[str, Path], Check]:

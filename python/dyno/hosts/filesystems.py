@@ -16,7 +16,6 @@ from dyno.model.base import RunError, Scalar
 from dyno.model.study import FileSystem
 from dyno.model.units import format_size
 
-_MIB = 1024**2
 _PROBE = 64 * 1024
 
 
@@ -36,16 +35,15 @@ class _Maker:
     """How a kind of file system is made. None of them may discard: that gives an image's allocated space back."""
 
     package: str
-    least: int
     words: tuple[str, ...]
     mount: tuple[str, ...] = ()
 
 
 _MAKERS = {
     # Below 512 MiB its blocks would be of 1 KiB, and a small scale of a study would measure something else.
-    "ext4": _Maker("e2fsprogs", 8 * _MIB, ("-q", "-F", "-m", "0", "-b", "4096")),
-    "xfs": _Maker("xfsprogs", 300 * _MIB, ("-q", "-f", "-K")),
-    "btrfs": _Maker("btrfs-progs", 110 * _MIB, ("-q", "-f", "-K"), ("nodiscard",)),
+    "ext4": _Maker("e2fsprogs", ("-q", "-F", "-m", "0", "-b", "4096")),
+    "xfs": _Maker("xfsprogs", ("-q", "-f", "-K")),
+    "btrfs": _Maker("btrfs-progs", ("-q", "-f", "-K"), ("nodiscard",)),
 }
 _EXT4_AT_ONCE = "lazy_itable_init=0,lazy_journal_init=0,nodiscard"
 """What ext4 leaves for later a thread of the kernel does in the middle of what is measured. Extended options are one
@@ -63,9 +61,6 @@ def refuse(spec: FileSystem, image: Path, free: int) -> None:
     maker = _MAKERS[spec.kind]
     if mkfs(spec.kind) is None:
         raise RunError(f"mkfs.{spec.kind} is missing: install Debian's {maker.package}")
-    if spec.size < maker.least:
-        asked = format_size(spec.size)
-        raise RunError(f"{spec.kind} needs {format_size(maker.least)} at least, host.file_system.size is {asked}")
     if any(word == "discard" or word.startswith("discard=") for word in spec.mount):
         raise RunError("the mount option discard would give back what was allocated for host.file_system: leave it out")
     if spec.size > free:

@@ -146,7 +146,6 @@ class Execution:
         with self._whatever_happens(self._stop):
             endpoint = self._start()
             self._settings = self.system.settings()
-            self._deployed = self._how_deployed()
             with self._timed(Step.CACHES):
                 self._caches = self._attest_caches()
             with self._timed(Step.OBSERVE), self._whatever_happens(self._stop_observers, only_after_error=True):
@@ -157,6 +156,8 @@ class Execution:
                 self._measured = self.workload.drive(self._runner, endpoint, self._seed())
                 self._take_figures(self._measured)
             with self._timed(Step.STATUS):
+                # Not before: the sum of the server's program would have it all in page cache, measured or not.
+                self._deployed = self._how_deployed()
                 self._status = self.system.status()
             with self._timed(Step.CHECK):
                 self._check(self._measured)

@@ -118,6 +118,8 @@ class Sites:
     def _make(self, number: int, key: SiteKey) -> Site:
         kind = self._deployments[key.deployment]
         own = self._folder("sites", str(number))
+        # First, since what it refuses is the study's to mend, and nothing is mounted then.
+        confinement = self._host.confine(key.machine, key.cpus, parent=kind.in_container)
         mounted, folder = None, self._workspace
         if key.file_system is not None:
             mounted = self._host.make_file_system(
@@ -131,7 +133,7 @@ class Sites:
             folder=folder,
             work=self._folder("sites", str(number), "work"),
             logs=self._folder("logs"),
-            confinement=self._host.confine(key.machine, key.cpus, parent=kind.in_container),
+            confinement=confinement,
             engine=key.engine,
         )
         guard = DiskGuard(

@@ -12,7 +12,7 @@ from dyno.model.base import Frozen, Scalar, level_name
 from dyno.model.forms import CpuList, Governor, KernelSetting, KernelValue, MkfsWords, MountOptions
 from dyno.model.published import Published
 from dyno.model.targets import Target
-from dyno.model.units import PositiveDuration, Share, Size
+from dyno.model.units import PositiveDuration, Share, Size, format_size
 
 PLAN_FORMAT = 1
 
@@ -73,6 +73,10 @@ class Machine(Frozen):
     ] = None
 
 
+LEAST_FILE_SYSTEM: Mapping[str, int] = {"ext4": 8 * 2**20, "xfs": 300 * 2**20, "btrfs": 110 * 2**20}
+"""Bytes that mkfs of each kind asks for: mkfs.xfs since xfsprogs 5.19 by its manual, the others as tried."""
+
+
 class FileSystem(Frozen):
     """A file system made for the data, in a file on the file system of the data: one for each deployment."""
 
@@ -83,6 +87,12 @@ class FileSystem(Frozen):
     direct_io: Annotated[
         bool, Field(description="past the page cache of the file system below, which would keep the data twice")
     ] = True
+
+    @model_validator(mode="after")
+    def _is_large_enough(self) -> FileSystem:
+        if self.size < LEAST_FILE_SYSTEM[self.kind]:
+            raise ValueError(f"{self.kind} needs {format_size(LEAST_FILE_SYSTEM[self.kind])} at least (size)")
+        return self
 
 
 class Pin(Frozen):

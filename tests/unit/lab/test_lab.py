@@ -83,9 +83,9 @@ def test_the_parts_are_operated_in_the_order_of_a_runs_life(lab: Laboratory) -> 
         "system.snapshot",
     ]  # fmt: skip
     running = [
-        "system.restore", "system.start", "system.ready", "system.facts", "system.data_files", "system.cached",
-        "one.start", "two.start",
-        "workload.drive", "one.stop", "two.stop", "system.status", "system.asked", "system.stop", "system.check",
+        "system.restore", "system.start", "system.ready", "system.data_files", "system.cached",
+        "one.start", "two.start", "workload.drive", "one.stop", "two.stop",
+        "system.facts", "system.status", "system.asked", "system.stop", "system.check",
     ]  # fmt: skip
     ending = ["system.destroy", "system.stop"]
     assert lab.calls == [*loading, *running, "system.data_key", *running, *ending]

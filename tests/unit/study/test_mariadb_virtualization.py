@@ -66,6 +66,7 @@ def test_every_finding_of_the_publication_is_there_and_most_can_be_judged(kinds:
         "native-most-misses-yet-fastest",
         "more-system-time-in-containers",
         "same-context-switches",
+        "cpu-or-disk",
     ]
     assert len(published.findings) == 13
     (table,) = published.tables
@@ -83,6 +84,7 @@ def test_every_finding_of_the_publication_is_there_and_most_can_be_judged(kinds:
         ("factors.deployment=[native, docker]", r"system.deployment: unknown deployment 'docker'"),
         ("host.sysctl.vm.Dirty=1", r"'vm.Dirty' is no kernel setting's name"),
         ("host.machine.memory=2", r"2 has no unit"),
+        ("host.file_system={kind: xfs, size: 299 MiB}", r"xfs needs 300 MiB at least"),
         ("host.file_system.kind=zfs", r"should be one of ext4, xfs, btrfs; not 'zfs'"),
         ("workload.warmup=1 s", r"host.caches: a warm-up would fill the caches that are to be cold"),
     ],
