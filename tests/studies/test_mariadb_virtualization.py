@@ -10,6 +10,8 @@ import json
 import os
 import signal
 import subprocess
+import tempfile
+import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -43,7 +45,15 @@ class Home:
         self.folder = folder
         self.state = folder / "state"
         self.found = machine()
-        self.environment = {**os.environ, "DYNO_STATE": str(self.state), "COLUMNS": "120"}
+        # Short, since sockets are in it, and open to the servers' accounts.
+        self.temporary = Path(tempfile.mkdtemp(prefix="t", dir="/tmp"))
+        self.temporary.chmod(0o1777)
+        self.environment = {
+            **os.environ,
+            "DYNO_STATE": str(self.state),
+            "TMPDIR": str(self.temporary),
+            "COLUMNS": "120",
+        }
 
     def dyno(self, *words: str | Path, before: tuple[str, ...] = ()) -> subprocess.CompletedProcess[str]:
         argv = [*before, DYNO, *map(str, words)]
@@ -84,22 +94,30 @@ class Home:
                 found += [pid] if ours else []
         return found
 
-    def left(self) -> list[str]:
-        """All that is on the machine of what was done from here since this was made."""
+    def there(self) -> list[str]:
+        """All that is on the machine now of what was done from here, and what came to it meanwhile from elsewhere."""
+        ours = (str(self.folder), str(self.temporary))
+        mounts = [line.split()[4] for line in text(Path("/proc/self/mountinfo")).splitlines()]
+        loops = [text(path).strip() for path in Path("/sys/block").glob("loop*/loop/backing_file")]
+        places = [place for place in (*mounts, *loops) if place.startswith(ours)]
+        folders = [str(path) for path in self.temporary.iterdir()]
         processes = [f"process {pid}" for pid in (*self.servers(), *self.engines())]
         journals = [str(path) for path in (self.state / "undo").glob("*.jsonl")]
-        return sorted(machine() - self.found) + processes + journals
+        return places + folders + processes + journals + sorted(machine() - self.found)
+
+    def left(self) -> list[str]:
+        """What stays of that: another dyno beside this one takes its own away again."""
+        deadline = time.monotonic() + 20
+        while (there := self.there()) and time.monotonic() < deadline:
+            time.sleep(0.2)
+        return there
 
 
 def machine() -> set[str]:
-    """What studies add to a machine: mounts, loop devices, control groups, and folders outside their own."""
-    mounts = {f"mount {line.split()[4]}" for line in text(Path("/proc/self/mountinfo")).splitlines()}
-    loops = {text(path).strip() for path in Path("/sys/block").glob("loop*/loop/backing_file")}
+    """What studies add to a machine without a mark of their user: control groups, networks, files of engines."""
     groups = {str(path) for path in CGROUPS.rglob("dyno-*")}
-    folders = {str(path) for path in Path("/tmp").glob("dyno-*") if not path.name.startswith("dyno-tests-")}
     others = ("/etc/docker/*", "/opt/*", "/run/containerd/s/*", "/run/docker*", "/run/containers/*", "/sys/class/net/*")
-    files = {str(path) for pattern in others for path in Path("/").glob(pattern[1:])}
-    return mounts | loops | groups | folders | files
+    return groups | {str(path) for pattern in others for path in Path("/").glob(pattern[1:])}
 
 
 def arguments() -> Iterator[tuple[int, list[str]]]:
@@ -146,13 +164,14 @@ def before(alone: None) -> Iterator[dict[str, str]]:
 
 
 @pytest.fixture(scope="module")
-def smoke(before: dict[str, str], tmp_path_factory: pytest.TempPathFactory) -> Home:
+def smoke(before: dict[str, str], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Home]:
     """The whole study, once."""
     tmp_path_factory.getbasetemp().chmod(0o711)
     home = Home(tmp_path_factory.mktemp("smoke"))
     answer = home.dyno("run", STUDY, "--scale", "smoke")
     assert answer.returncode == 0, answer.stderr
-    return home
+    yield home
+    home.temporary.rmdir()
 
 
 @pytest.fixture
@@ -160,6 +179,7 @@ def home(tmp_path: Path) -> Iterator[Home]:
     made = Home(tmp_path)
     yield made
     made.dyno("clean")
+    made.temporary.rmdir()
 
 
 def test_every_run_of_the_three_deployments_is_ok(smoke: Home) -> None:
@@ -236,9 +256,9 @@ def test_a_study_that_was_killed_is_cleared_away_and_goes_on(home: Home, before:
         running.send_signal(signal.SIGKILL)
         errors = running.communicate()[1]
     assert "Traceback" not in errors
-    left = "\n".join(home.left())
-    for sign in (f"mount {home.folder}", f"{home.folder}", "/dyno-", "process ", ".jsonl"):
-        assert sign in left, "killed too late to show anything"
+    there = "\n".join(home.there())
+    for sign in (f"{home.folder}/results", f"{home.temporary}/", f"{CGROUPS}/", "process ", ".jsonl"):
+        assert sign in there, "killed too late to show anything"
     answer = home.dyno("clean")
     assert answer.returncode == 0, answer.stderr
     assert home.left() == []
