@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import csv
+import hashlib
 import io
 import json
 import os
@@ -24,15 +25,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 
-from dyno.hosts import leftovers, programs
+from dyno.hosts import bridges, leftovers, programs
 from dyno.hosts.accounts import Account
 from dyno.hosts.leftovers import UndoError
 from dyno.hosts.local import LocalHost
 from dyno.hosts.process import Process
+from dyno.hosts.undo import Change
 from dyno.model.base import RunError
 
 ENGINE_LOST = 125
 """The exit status that is told of a server whose engine ended, or lost sight of it: as `docker run` has it."""
+
+DOCKERS_BRIDGE = "docker0"
 
 _LOOK_EVERY_S = 0.02
 _KILL_LIMIT_S = 10.0
@@ -68,6 +72,10 @@ class Engine(ABC):
     package: ClassVar[str]
     program: ClassVar[str]
     """Its client."""
+    makes: ClassVar[tuple[str, ...]]
+    """Folders outside of its own that it makes and leaves; those within others come later."""
+    writes: ClassVar[tuple[str, ...]] = ()
+    """Files outside of its own that it makes and leaves."""
 
     def __init__(self, host: LocalHost, folder: Path, logs: Path) -> None:
         self.host = host
@@ -75,6 +83,8 @@ class Engine(ABC):
         self._kept = folder
         self._client = str(_needed(self.program, self.package))
         self._own: Path | None = None
+        self._outside: list[Change] = []  # what is to be put back of it, the last first
+        self._files: dict[str, Change] = {}  # by the container that they are of
 
     @abstractmethod
     def start(self, limit: float) -> None:
@@ -142,9 +152,24 @@ class Engine(ABC):
                 words += ["--group-add", str(group)]
         for path in plan.binds:
             words += ["--mount", _fields("type=bind", f"source={path}", f"target={path}")]
-        self.ask([*words, plan.image, *plan.argv], limit)
+        known_as = self.ask([*words, plan.image, *plan.argv], limit).split()[-1]
+        if leaves := self._leaves(known_as):
+            self._files[name] = self.host.expect_file(leaves)
         upper = self.ask(["inspect", "--format", "{{.GraphDriver.Data.UpperDir}}", name], limit).strip()
         return Container(self, name, Path(upper))
+
+    def remove(self, name: str, limit: float) -> None:
+        """Remove a container, with its layer and all that is known by its name. Raises RunError."""
+        self.ask(["rm", "--force", name], limit)
+        if file := self._files.pop(name, None):
+            try:
+                self.host.put_back(file)
+            except UndoError as error:
+                raise RunError(f"a container leaves something: {error}") from error
+
+    def _leaves(self, known_as: str) -> Path | None:  # noqa: ARG002 - most leave nothing
+        """What is left outside of the engine's folder of a container whose end the engine does not see."""
+        return None
 
     def remove_all(self, limit: float) -> None:
         """Remove every container that there is, of an engine that ended before it was told to."""
@@ -187,6 +212,8 @@ class Engine(ABC):
         own = self.host.temporary_folder(Path(tempfile.gettempdir()).resolve() / f"dyno-{secrets.token_hex(4)}")
         own.chmod(0o711)  # some that run in containers pass through it
         self._own = own
+        self._outside.append(self.host.expect_folders([Path(folder) for folder in self.makes]))
+        self._outside += [self.host.expect_file(Path(file)) for file in self.writes if not Path(file).exists()]
         self.host.expect_mounts(own)
         self.place.mkdir()
         # Shared, else dockerd would mount its folder onto itself; private before, so that it is shared with no other.
@@ -202,6 +229,13 @@ class Engine(ABC):
                 self.host.unmount(self._own)
                 self.host.remove_temporary_folder(self._own)
                 self._own = None
+            while self._files:
+                name, file = next(iter(self._files.items()))
+                self.host.put_back(file)
+                del self._files[name]
+            while self._outside:
+                self.host.put_back(self._outside[-1])
+                self._outside.pop()
         except UndoError as error:
             raise RunError(f"{self.kind} leaves something: {error}") from error
 
@@ -212,6 +246,7 @@ class Docker(Engine):
     kind = "docker"
     package = "docker.io"
     program = "docker"
+    makes = ("/run/containerd", "/run/containerd/s", "/run/docker", "/run/docker/plugins")
 
     def __init__(self, host: LocalHost, folder: Path, logs: Path) -> None:
         super().__init__(host, folder, logs)
@@ -236,6 +271,8 @@ class Docker(Engine):
         settings.write_text(
             f"version = 2\nroot = {_quoted(self.root / 'containerd')}\nstate = {_quoted(own / 'containerd')}\n"
             f'disabled_plugins = ["io.containerd.grpc.v1.cri"]\n[grpc]\naddress = {_quoted(socket)}\n'
+            # Nothing is ever put there; it makes folders all the same.
+            f'[plugins."io.containerd.internal.v1.opt"]\npath = {_quoted(own / "opt")}\n'
         )
         argv = [str(_needed("containerd", "containerd")), "--config", str(settings)]
         # Not as a server with a watcher: it has to be there until dockerd, told by its own watcher, has ended.
@@ -244,7 +281,9 @@ class Docker(Engine):
 
     def _start_dockerd(self, own: Path, deadline: float) -> None:
         settings = own / "dockerd.json"
-        settings.write_text("{}\n")  # else the machine's own would be read
+        # Without a file of ours the machine's own would be read. The key is one that older versions make for themselves
+        # in /etc/docker; newer ones make none, and let pass that it is named.
+        settings.write_text(json.dumps({"deprecated-key-path": f"{own}/key/key.json"}))
         marker = f"--pidfile={own}/pid"
         argv = [
             str(_needed("dockerd", self.package)),
@@ -256,15 +295,27 @@ class Docker(Engine):
             f"--host=unix://{own}/d",
             "--storage-driver=overlay2",
             "--exec-opt=native.cgroupdriver=cgroupfs",
-            "--bridge=none",
+            f"--bridge={self._bridge()}",
             "--iptables=false",
             "--ip6tables=false",
+            "--ip-masq=false",
+            # Else it turns on net.ipv4.ip_forward, and all that hangs on it.
+            "--ip-forward=false",
         ]
         self._daemons["dockerd"] = self.host.start_server(
             argv, log=self.logs / "dockerd", marker=marker, undo_by=signal.SIGTERM
         )
         self._wait_for("dockerd", (own / "d").is_socket, deadline)
         self.ask(["version"], max(deadline - time.monotonic(), 0))  # it answers as soon as it can carry out commands
+
+    def _bridge(self) -> str:
+        """Where dockerd is told to have none it deletes docker0, be that another Docker's: then it is given its own."""
+        if DOCKERS_BRIDGE not in bridges.interfaces():
+            return "none"
+        name = bridges.new_name()
+        self._outside.append(self.host.expect_bridge(name))
+        bridges.make(name)
+        return name
 
     def _wait_for(self, name: str, is_there: Callable[[], bool], deadline: float) -> None:
         while not is_there():
@@ -290,6 +341,14 @@ class Docker(Engine):
         # The client's settings of the user's might lead it to another engine.
         return [self._client, f"--config={self.own}/client", f"--host=unix://{self.own}/d"]
 
+    def _leaves(self, known_as: str) -> Path:
+        """The socket of its shim, which removes it only where it ends in peace; containerd has no option for its place.
+
+        It is named after the address of containerd, its client's name space, and the container.
+        """
+        told = f"{self.own}/c/moby/{known_as}"
+        return Path("/run/containerd/s", hashlib.sha256(told.encode()).hexdigest())
+
     def _version(self, limit: float) -> str:
         return self.ask(["version", "--format", "{{.Server.Version}}"], limit).strip()
 
@@ -312,6 +371,8 @@ class Podman(Engine):
     kind = "podman"
     package = "podman"
     program = "podman"
+    makes = ("/run/runc", "/var/lib/containers", "/var/lib/containers/cache")
+    writes = ("/var/lib/containers/cache/blob-info-cache-v1.boltdb",)
 
     def start(self, limit: float) -> None:
         """Nothing runs yet; what it is told with each command is written down."""
@@ -319,6 +380,7 @@ class Podman(Engine):
         # Locks in files: those in shared memory are shared with all that any other podman of the user's runs.
         (own / "containers.conf").write_text(
             '[containers]\nlog_driver = "none"\n[engine]\nlock_type = "file"\nevents_logger = "none"\n'
+            f"[network]\nnetwork_config_dir = {_quoted(own / 'cni')}\n"
         )
         (own / "storage.conf").write_text(
             f'[storage]\ndriver = "overlay"\ngraphroot = {_quoted(self.root / "podman")}\n'
@@ -463,7 +525,7 @@ class Container:
 
     def remove(self, limit: float) -> None:
         """Its layer goes with it. Raises RunError."""
-        self.engine.ask(["rm", "--force", self.name], limit)
+        self.engine.remove(self.name, limit)
 
     def _lost(self) -> int:
         self._why_lost = self.engine.died() or f"{self.engine.kind} lost sight of it"

@@ -13,6 +13,8 @@ import os
 import re
 import shutil
 import signal
+import socket
+import struct
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -22,12 +24,17 @@ TOKEN_VARIABLE = "DYNO_SESSION"
 
 CGROUPS = Path("/sys/fs/cgroup")
 
+BRIDGE_PREFIX = "dyno-"
+"""Of the names of bridges that sessions make."""
+
 _KILL_LIMIT_S = 10.0
 _ASK_LIMIT_S = 5.0
 _BUSY_LIMIT_S = 10.0
 _BETWEEN_LOOKS_S = 0.01
 _LOOP_CLR_FD = 0x4C01  # linux/loop.h
 _IPC_RMID = 0  # linux/ipc.h
+_SIOCSIFFLAGS = 0x8914  # linux/sockios.h
+_SIOCBRDELBR = 0x89A1
 _OCTAL = re.compile(r"\\([0-7]{3})")  # how mountinfo writes blanks and backslashes
 
 _libc = ctypes.CDLL(None, use_errno=True)
@@ -237,6 +244,38 @@ def write_back(path: str, value: str) -> None:
         raise UndoError(f"cannot write {value} to {path}: {error.strerror}") from error
 
 
+def remove_bridge(name: str) -> None:
+    """Remove a bridge of the network."""
+    if not name.startswith(BRIDGE_PREFIX):
+        raise UndoError(f"the bridge {name} is none of ours")
+    named = name.encode()
+    try:
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as any_socket:
+            fcntl.ioctl(any_socket, _SIOCSIFFLAGS, struct.pack("16sH22x", named, 0))  # one that is up is not removed
+            fcntl.ioctl(any_socket, _SIOCBRDELBR, named + b"\0")
+    except OSError as error:
+        if error.errno not in (errno.ENODEV, errno.ENXIO):
+            raise UndoError(f"cannot remove the bridge {name}: {error.strerror}") from error
+
+
+def remove_file(path: str) -> None:
+    """Remove a file or a socket."""
+    try:
+        Path(path).unlink(missing_ok=True)
+    except OSError as error:
+        raise UndoError(f"cannot remove {path}: {error.strerror}") from error
+
+
+def remove_if_empty(paths: list[str]) -> None:
+    """Remove folders, the last first. One in which there is something is somebody else's by now, and stays."""
+    for path in reversed(paths):
+        try:
+            Path(path).rmdir()
+        except OSError as error:
+            if error.errno not in (errno.ENOENT, errno.ENOTDIR, errno.ENOTEMPTY, errno.EEXIST):
+                raise UndoError(f"cannot remove {path}: {error.strerror}") from error
+
+
 UNDOERS: dict[str, Callable[..., None]] = {
     "server": end_server,
     "processes": end_processes,
@@ -246,5 +285,8 @@ UNDOERS: dict[str, Callable[..., None]] = {
     "loop": detach_loop,
     "kernel-setting": write_back,
     "remove-tree": remove_tree,
+    "bridge": remove_bridge,
+    "file": remove_file,
+    "empty-folders": remove_if_empty,
 }
 """By the kind of change."""

@@ -247,6 +247,26 @@ class LocalHost:
         self._undo.undo(self._mounts[folder])
         del self._mounts[folder]
 
+    def expect_file(self, path: Path) -> Change:
+        """Before somebody else makes a file or socket for us, and may leave it. It goes with `put_back`."""
+        return self._undo.will(Change("file", {"path": str(path)}))
+
+    def expect_folders(self, folders: Sequence[Path]) -> Change:
+        """Before somebody else makes these folders and leaves them; those within others come later.
+
+        What is there already is not ours. The others go with `put_back` where they are empty.
+        """
+        missing = [str(folder) for folder in folders if not folder.exists()]
+        return self._undo.will(Change("empty-folders", {"paths": missing}))
+
+    def expect_bridge(self, name: str) -> Change:
+        """Before a bridge of the network is made, which goes with `put_back`."""
+        return self._undo.will(Change("bridge", {"name": name}))
+
+    def put_back(self, change: Change) -> None:
+        """What was expected goes now. Raises UndoError."""
+        self._undo.undo(change)
+
     def free_disk(self, path: Path) -> int:
         """Bytes that this user may still write on the file system of `path`."""
         status = os.statvfs(path)

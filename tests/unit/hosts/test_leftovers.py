@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from dyno.hosts import leftovers, undo
+from dyno.hosts import LocalHost, bridges, leftovers, undo
 from dyno.hosts.kernel import sysctl
 from dyno.hosts.leftovers import (
     UndoError,
@@ -433,3 +433,48 @@ def test_what_only_root_may_undo_is_told_to_others(place: Path, image: Path) -> 
             detach_loop(str(image))
         with pytest.raises(UndoError, match=r"cannot write 1 to /proc/sys/vm/\w+: Permission denied"):
             write_back("/proc/sys/vm/dirty_expire_centisecs", "1")
+
+
+def test_a_file_that_somebody_left_for_us_goes(tmp_path: Path) -> None:
+    file = tmp_path / "left"
+    file.touch()
+    leftovers.remove_file(str(file))
+    assert not file.exists()
+    leftovers.remove_file(str(file))
+    with pytest.raises(UndoError, match="cannot remove"):
+        leftovers.remove_file(str(tmp_path))
+
+
+def test_folders_that_somebody_made_for_us_go_but_not_those_that_others_came_to_use(tmp_path: Path) -> None:
+    outer, inner, used = tmp_path / "outer", tmp_path / "outer" / "inner", tmp_path / "used"
+    inner.mkdir(parents=True)
+    used.mkdir()
+    (used / "theirs").touch()
+    for _ in range(2):
+        leftovers.remove_if_empty([str(outer), str(inner), str(used)])
+        assert [path.name for path in tmp_path.iterdir()] == ["used"]
+
+
+def test_folders_that_were_there_before_are_not_ours(host: LocalHost, tmp_path: Path) -> None:
+    before, new = tmp_path / "before", tmp_path / "new"
+    before.mkdir()
+    expected = host.expect_folders([before, new])
+    new.mkdir()
+    host.put_back(expected)
+    assert list(tmp_path.iterdir()) == [before]
+
+
+@needs_root
+def test_a_bridge_goes_also_one_that_is_up_and_has_an_address() -> None:
+    name = bridges.new_name()
+    bridges.make(name)
+    assert name in bridges.interfaces()
+    assert bridges.ADDRESS in Path("/proc/net/fib_trie").read_text()
+    for _ in range(2):
+        leftovers.remove_bridge(name)
+        assert name not in bridges.interfaces()
+
+
+def test_a_bridge_of_somebody_else_s_is_not_removed() -> None:
+    with pytest.raises(UndoError, match="none of ours"):
+        leftovers.remove_bridge("docker0")
