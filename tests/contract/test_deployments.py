@@ -16,11 +16,11 @@ from pathlib import Path
 import pytest
 
 from dyno import sql
-from dyno.deployments.base import Deployment, Launch, Recipe, Running, Site
+from dyno.deployments.base import ENVIRONMENT, Deployment, Launch, Recipe, Running, Site
 from dyno.deployments.layered import Layered
 from dyno.deployments.native import Native
 from dyno.deployments.volume import Volume
-from dyno.hosts import LocalHost, accounts, leftovers, undo
+from dyno.hosts import LocalHost, UndoJournal, accounts, leftovers, undo
 from dyno.hosts.containers import ENGINE_LOST
 from dyno.hosts.programs import find
 from dyno.model.base import RunError
@@ -216,16 +216,50 @@ def test_its_facts_have_the_same_keys_everywhere(given: Given, make: Make) -> No
     deployment.end(running, limit=LIMIT_S)
     assert set(facts) == {
         "network", "namespaces", "seccomp", "no_new_privs", "capabilities", "capabilities.bound", "security_label",
-        "cpus.allowed", "cpus.limit", "memory.limit", "oom_score_adj", "nofile", "memlock", "root.file_system",
-        "data.file_system", "data.options", "data.device", "program.sha256",
+        "cpus.allowed", "cpus.limit", "memory.limit", "oom_score_adj", "environment", "nofile", "memlock",
+        "root.file_system", "data.file_system", "data.options", "data.device", "program.sha256",
     }  # fmt: skip
     assert facts["network"] == "host"
+    options = str(facts["data.options"]).split(",")
+    assert len(options) == len(set(options)), "each is told once"
     assert facts["data.device"] not in ("", "overlay")
     overlaid = deployment.kind == "container-layered"
     assert (facts["data.file_system"] == "overlay") == overlaid
     assert (facts["root.file_system"] == "overlay") == deployment.in_container
     assert (facts["seccomp"] == "filter") == deployment.in_container
     assert ("pid" in str(facts["namespaces"])) == deployment.in_container
+
+
+def test_its_environment_is_the_same_everywhere_and_none_of_dyno_s(
+    given: Given, make: Make, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    # Natively a server had all of dyno's: an allocator of the user's, a language, a time zone. In a container none.
+    monkeypatch.setenv("MALLOC_ARENA_MAX", "1")
+    monkeypatch.setenv("LANG", "de_DE.UTF-8")
+    with UndoJournal(tmp_path) as journal:
+        place = site(LocalHost(journal), LocalHost(journal).temporary_folder(tmp_path / "own"), *given)
+        deployment = given[0](place)
+        try:
+            deployment.provision(SMALL, LIMIT_S)
+            running, _ = started(deployment)
+            facts = deployment.facts(running)
+            deployment.end(running, limit=LIMIT_S)
+        finally:
+            deployment.destroy()
+    assert facts["environment"] == " ".join(sorted(f"{name}={value}" for name, value in ENVIRONMENT.items()))
+
+
+def test_the_versions_of_the_engine_and_of_its_client_are_told(host: LocalHost, workspace: Path) -> None:
+    if why := why_not(Volume, "docker"):
+        pytest.skip(why)
+    deployment = Volume(site(host, workspace, Volume, "docker"))
+    try:
+        versions = deployment.provision(SMALL, LIMIT_S)
+    finally:
+        deployment.destroy()
+    assert set(versions) == {"docker", "docker client", "runc", "image"}
+    client = subprocess.run(["/usr/bin/docker", "--version"], capture_output=True, text=True, check=True).stdout
+    assert versions["docker client"] in client
 
 
 @pytest.fixture(scope="module")
@@ -292,7 +326,8 @@ def test_nothing_of_it_stays(given: Given, host: LocalHost, workspace: Path) -> 
     deployment.destroy()
     assert mounted_in(folder) == mounted_in(workspace) == []
     assert not folder.exists()
-    assert list(leftovers._processes_with(host._undo.token)) == []
+    # A child of the server was killed with it, and ends a moment later.
+    until(lambda: not list(leftovers._processes_with(host._undo.token)))
 
 
 @pytest.mark.parametrize("daemon", ["dockerd", "containerd"])

@@ -203,7 +203,7 @@ def test_only_the_deployment_differs_and_it_is_what_was_asked_for(smoke: Home) -
     binaries = {facts["program.sha256"] for facts in by_deployment.values()}
     assert len(binaries) == 1, "the same server everywhere"
     # What must not differ between deployments, and what cannot but.
-    alike = ("cpus.limit", "memory.limit", "data.device", "device", "file_system.made_by", "network")
+    alike = ("environment", "cpus.limit", "memory.limit", "data.device", "device", "file_system.made_by", "network")
     assert {name: len({facts[name] for facts in by_deployment.values()}) for name in alike} == dict.fromkeys(alike, 1)
     assert by_deployment["native"]["device"] == "its own"
     roots = {name: facts["root.file_system"] for name, facts in by_deployment.items()}

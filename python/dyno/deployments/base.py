@@ -13,7 +13,20 @@ from dyno.hosts import LocalHost
 from dyno.hosts.accounts import Account
 from dyno.hosts.confinement import Confinement
 from dyno.hosts.processes import facts_of
+from dyno.hosts.programs import SYSTEM_PATH
 from dyno.model.base import Scalar
+
+ENVIRONMENT: Mapping[str, str] = {
+    "PATH": SYSTEM_PATH,
+    # What an image has too, which brings neither languages nor time zones.
+    "LANG": "C",
+    "TZ": "UTC",
+    # Engines set these two, each to something else.
+    "HOME": "/",
+    "HOSTNAME": "localhost",
+}
+"""All that a server has in its environment, in every deployment: natively it would else have that of whoever started
+dyno, with an allocator to preload, say, and be compared with one that has not."""
 
 
 @dataclass(frozen=True)

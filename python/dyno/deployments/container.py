@@ -13,7 +13,7 @@ from abc import abstractmethod
 from collections.abc import Mapping
 from pathlib import Path
 
-from dyno.deployments.base import Deployment, Launch, Recipe, Running, Site
+from dyno.deployments.base import ENVIRONMENT, Deployment, Launch, Recipe, Running, Site
 from dyno.hosts import containers
 from dyno.hosts.containers import ENGINE_LOST, Container, Engine, Plan
 from dyno.hosts.images import Contents
@@ -93,6 +93,7 @@ class InContainer(Deployment):
             image=self._image,
             argv=launch.argv,
             group=group,
+            environment=ENVIRONMENT,
             binds=self.mounted(launch),
             cpus=self.site.confinement.cpus,
             account=launch.account,

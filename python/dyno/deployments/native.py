@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import signal
 
-from dyno.deployments.base import Deployment, Launch, Running
+from dyno.deployments.base import ENVIRONMENT, Deployment, Launch, Running
 from dyno.hosts import Process
 
 
@@ -30,7 +30,12 @@ class Native(Deployment):
         """As a child of dyno's."""
         argv, account = self.site.confinement.around(launch.argv, launch.account)
         process = self.site.host.start_server(
-            argv, log=launch.log, marker=launch.marker, undo_by=launch.undo_by, account=account
+            argv,
+            log=launch.log,
+            marker=launch.marker,
+            undo_by=launch.undo_by,
+            account=account,
+            environment=ENVIRONMENT,
         )
         return _Native(process)
 

@@ -55,6 +55,7 @@ class Plan:
     image: str
     argv: tuple[str, ...]
     group: str
+    environment: Mapping[str, str]
     binds: tuple[Path, ...] = ()
     cpus: str | None = None
     account: Account | None = None
@@ -83,6 +84,7 @@ class Engine(ABC):
         self._kept = folder
         self._client = str(_needed(self.program, self.package))
         self._own: Path | None = None
+        self._bare: tuple[str, ...] = ()  # how a container is told to have no variables but those that are given
         self._outside: list[Change] = []  # what is to be put back of it, the last first
         self._files: dict[str, Change] = {}  # by the container that they are of
 
@@ -126,10 +128,10 @@ class Engine(ABC):
     def versions(self, limit: float) -> dict[str, str]:
         """Of the engine and of what it starts containers by."""
         runtime = self.host.run([str(_needed("runc", "runc")), "--version"], limit=limit, log=self.logs / "runc")
-        return {self.kind: self._version(limit), "runc": runtime.split()[2]}
+        return {**self._versions(limit), "runc": runtime.split()[2]}
 
     @abstractmethod
-    def _version(self, limit: float) -> str: ...
+    def _versions(self, limit: float) -> dict[str, str]: ...
 
     def import_image(self, archive: Path, tag: str, limit: float) -> None:
         """Make an image of a tar archive."""
@@ -150,6 +152,9 @@ class Engine(ABC):
             words += ["--user", f"{plan.account.uid}:{plan.account.gid}"]
             for group in plan.account.groups:
                 words += ["--group-add", str(group)]
+        words += self._bare
+        for variable, value in plan.environment.items():
+            words += ["--env", f"{variable}={value}"]
         for path in plan.binds:
             words += ["--mount", _fields("type=bind", f"source={path}", f"target={path}")]
         known_as = self.ask([*words, plan.image, *plan.argv], limit).split()[-1]
@@ -349,8 +354,10 @@ class Docker(Engine):
         told = f"{self.own}/c/moby/{known_as}"
         return Path("/run/containerd/s", hashlib.sha256(told.encode()).hexdigest())
 
-    def _version(self, limit: float) -> str:
-        return self.ask(["version", "--format", "{{.Server.Version}}"], limit).strip()
+    def _versions(self, limit: float) -> dict[str, str]:
+        # Packages of others' bring one without the other: the client may be another version's.
+        said = self.ask(["version", "--format", "{{.Server.Version}} {{.Client.Version}}"], limit)
+        return dict(zip((self.kind, f"{self.kind} client"), said.split(), strict=True))
 
     def _end_processes(self, limit: float) -> None:
         daemons, self._daemons = self._daemons, {}
@@ -387,6 +394,9 @@ class Podman(Engine):
             f"runroot = {_quoted(own / 'run')}\n"
         )
         self.remove_all(limit)
+        # Older versions have no such option; that their containers have more variables is then seen in the facts.
+        if (option := "--unsetenv-all") in self.ask(["create", "--help"], limit):
+            self._bare = (option,)
 
     def died(self) -> str | None:
         """There is nothing that could."""
@@ -409,8 +419,8 @@ class Podman(Engine):
             f"--runtime={_needed('runc', 'runc')}",
         ]
 
-    def _version(self, limit: float) -> str:
-        return self.ask(["version", "--format", "{{.Client.Version}}"], limit).strip()
+    def _versions(self, limit: float) -> dict[str, str]:
+        return {self.kind: self.ask(["version", "--format", "{{.Client.Version}}"], limit).strip()}
 
 
 class Container:

@@ -60,10 +60,15 @@ class LocalHost:
         lines: bool = False,
         folder: Path | None = None,
         account: Account | None = None,
+        environment: Mapping[str, str] | None = None,
     ) -> Process:
-        """Start a process whose output goes to `log`.stdout and `log`.stderr. Raises RunError."""
+        """Start a process whose output goes to `log`.stdout and `log`.stderr. Raises RunError.
+
+        `environment` is all that it has beside the session's token; where it is not given it has dyno's own.
+        """
         log.parent.mkdir(parents=True, exist_ok=True)
-        return Process(argv, log=log, environment=self._environment, lines=lines, folder=folder, account=account)
+        has = self._environment if environment is None else {**environment, TOKEN_VARIABLE: self._undo.token}
+        return Process(argv, log=log, environment=has, lines=lines, folder=folder, account=account)
 
     def start_server(
         self,
@@ -73,17 +78,19 @@ class LocalHost:
         marker: str,
         undo_by: signal.Signals = signal.SIGKILL,
         account: Account | None = None,
+        environment: Mapping[str, str] | None = None,
     ) -> Process:
         """Start a server, to be ended by `end_server`. Raises RunError.
 
         `marker` is one of its arguments and nobody else's: the journal finds it by that, since another user's
         environment can not be read everywhere. `undo_by` is what the journal tells it to end by: a server that leaves
         shared memory behind when it is killed must be asked. It is also what a server ends by as soon as dyno is gone.
+        `environment`: see `start`.
         """
         assert marker in argv, "by this argument it is found again"
         change = self._undo.will(Change("server", {"marker": marker, "undo_by": undo_by.name}))
         try:
-            process = self.start(argv, log=log, account=account)
+            process = self.start(argv, log=log, account=account, environment=environment)
         except RunError:
             self._undo.undo(change)
             raise

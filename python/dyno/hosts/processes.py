@@ -8,6 +8,7 @@ from pathlib import Path
 
 from dyno.hosts.cgroups import limits_of
 from dyno.hosts.devices import Device, Mount, device_of, mounts_of
+from dyno.hosts.leftovers import TOKEN_VARIABLE
 from dyno.model.base import RunError, Scalar
 
 NONE = "none"
@@ -39,10 +40,12 @@ def facts_of(pid: int, data: Path, on_host: Path | None = None) -> dict[str, Sca
             "cpus.limit": limits.get("cpus", NONE),
             "memory.limit": int(limits["memory_bytes"]) if "memory_bytes" in limits else NONE,
             "oom_score_adj": int(Path(f"/proc/{pid}/oom_score_adj").read_text()),
+            "environment": _environment(pid),
             **_resources(pid),
             "root.file_system": _mount_at(mounts, Path("/")).kind,
             "data.file_system": where.kind,
-            "data.options": ",".join(word for word in where.options if not _names_a_place(word)),
+            # The mount has some of its own and some are the file system's; both have "rw".
+            "data.options": ",".join(dict.fromkeys(word for word in where.options if not _names_a_place(word))),
             "data.device": _device(device_of(on_host or data)),
             # Read anew for each process: kept from an earlier one, it would leave the program's pages less warm.
             "program.sha256": _sum(Path(f"/proc/{pid}/exe")),
@@ -67,6 +70,12 @@ def _label(pid: int) -> str:
         return Path(f"/proc/{pid}/attr/current").read_text().strip("\0\n ") or NONE
     except OSError:
         return NONE  # neither of them is in force
+
+
+def _environment(pid: int) -> str:
+    """As it was started with. But for our session's token, which only tells whose it is."""
+    words = Path(f"/proc/{pid}/environ").read_bytes().decode(errors="replace").split("\0")
+    return " ".join(sorted(word for word in words if word and not word.startswith(f"{TOKEN_VARIABLE}="))) or NONE
 
 
 def _resources(pid: int) -> dict[str, str]:
