@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -24,6 +25,7 @@ from dyno.hosts.programs import find
 from dyno.model.base import InvalidRun, RunError
 from dyno.model.endpoint import Endpoint
 from dyno.model.study import Machine
+from dyno.systems import server as servers
 from dyno.systems.base import Place
 from dyno.systems.server import ServerSystem
 from tests.contract.conftest import LIMIT_S
@@ -149,6 +151,102 @@ def test_a_server_that_does_not_end_in_time_is_killed_and_the_run_fails(server: 
         server.stop(0.1)
     assert shared_memory(pid) == set()
     assert not Path(f"/proc/{pid}").exists()
+
+
+LATE = [*((name, "native") for name in SERVERS), ("mariadb", "container-volume")]
+
+
+@pytest.fixture(params=LATE, ids="-".join)
+def late(request: pytest.FixtureRequest, place: Place, workspace: Path) -> Iterator[ServerSystem[Any]]:
+    """A server that comes to its port too late, natively and, one of them, in a container."""
+    name, where = request.param
+    with ExitStack() as stack:
+        if where == "container-volume":
+            if os.geteuid() != 0 or find("dockerd") is None:
+                pytest.skip("containers need root and docker (make servers)")
+            (folder := workspace / "site").mkdir()
+            confinement = place.host.confine(Machine(), parent=True)
+            deployment = Volume(Site(place.host, folder, workspace / "work", place.logs, confinement, "docker"))
+            stack.callback(deployment.destroy)
+            place = replace(place, data=deployment.data, deployment=deployment)
+        made = make(name, place, connect="tcp")
+        made.provision(LIMIT_S)
+        if where == "container-volume":
+            made.deployment.provision(made.recipe(), LIMIT_S)
+        made.prepare(LIMIT_S)
+        stack.callback(made.stop, LIMIT_S)
+        yield made
+
+
+@pytest.fixture
+def early(late: ServerSystem[Any], workspace: Path) -> Iterator[tuple[Endpoint, sql.Connection]]:
+    """Another session's server, as dyno starts all of its kind, with a table of its own."""
+    (workspace / "early").mkdir()
+    logs = workspace / "early-logs"
+    logs.mkdir()
+    place = replace(late.place, data=workspace / "early" / "live", logs=logs, deployment=None)
+    made = make(late.kind, place, connect="tcp")
+    made.provision(LIMIT_S)
+    made.prepare(LIMIT_S)
+    made.start(1, LIMIT_S)
+    try:
+        endpoint = made.ready(LIMIT_S)
+        with sql.connect(endpoint, limit=LIMIT_S) as connection:
+            connection.rows("CREATE TABLE others (k INTEGER PRIMARY KEY)")
+            yield endpoint, connection
+    finally:
+        made.stop(LIMIT_S)
+
+
+def fails_for_its_port(late: ServerSystem[Any], port: int) -> None:
+    late.start(1, LIMIT_S)
+    folder, running = late._folder, late.running
+    assert folder is not None
+    assert running is not None
+    how = f"^{late.program} ended with status 1 as it started: .+; another process listens on its port, {port}$"
+    with pytest.raises(RunError, match=how):
+        late.ready(LIMIT_S)
+    assert late.running is None
+    assert not Path(f"/proc/{running.pid}").exists()
+    assert not folder.exists()
+
+
+def test_a_server_of_dynos_that_has_its_port_is_not_taken_for_it(
+    late: ServerSystem[Any], early: tuple[Endpoint, sql.Connection], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Two sessions chose the same port, and the second would have driven the data of the first: all else is alike.
+    endpoint, others = early
+    monkeypatch.setattr(servers, "free_port", lambda: endpoint.settings["port"])
+    fails_for_its_port(late, endpoint.settings["port"])
+    assert others.value("SELECT count(*) FROM others") == 0
+
+
+def test_whoever_has_its_port_and_says_nothing_is_named_at_once(
+    late: ServerSystem[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as mute:
+        port = mute.getsockname()[1]
+        monkeypatch.setattr(servers, "free_port", lambda: port)
+        fails_for_its_port(late, port)
+
+
+def test_as_long_as_it_lives_it_is_waited_for_though_another_answers(
+    late: ServerSystem[Any], early: tuple[Endpoint, sql.Connection], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    port = early[0].settings["port"]
+    monkeypatch.setattr(servers, "free_port", lambda: port)
+    late.start(1, LIMIT_S)
+    assert late.running is not None
+    pid = late.running.pid
+    os.kill(pid, signal.SIGSTOP)
+    told = f"did not answer within 0.5 s: another server answers on port {port}"
+    if late.own_endpoint(Path(), early[0]) != early[0]:
+        told = "did not answer within 0.5 s"  # it is asked by its socket
+    with pytest.raises(RunError, match=told):
+        late.ready(0.5)
+    os.kill(pid, signal.SIGKILL)
+    with suppress(RunError):
+        late.stop(LIMIT_S)
 
 
 def test_its_counters_are_of_the_run_alone(server: ServerSystem[Any]) -> None:

@@ -136,6 +136,10 @@ class InnodbSystem(ServerSystem[O]):
         """The folder is new with each start."""
         return f"--socket={self.socket_file(folder)}"
 
+    def is_ours(self, connection: sql.Connection, folder: Path) -> bool:
+        """By the path of its socket."""
+        return str(connection.value("SELECT @@socket")) == str(self.socket_file(folder))
+
     def facts(self) -> dict[str, Scalar]:
         """By what it reads and writes, from its log of this start: containers may keep io_uring from it."""
         said = self.said()

@@ -193,7 +193,7 @@ class PostgresqlSystem(ServerSystem[PostgresqlOptions]):
         """Its log goes to standard error, which dyno keeps."""
         words = [str(self.programs()["postgres"]), "-D", str(self.place.data), self.marker(folder)]
         words += [f"--listen_addresses={'' if port is None else '127.0.0.1'}", f"--port={port or _PORT}"]
-        words += ["--logging_collector=off", "--log_destination=stderr"]
+        words += ["--logging_collector=off", "--log_destination=stderr", f"--cluster_name={folder.name}"]
         given = self.options.settings.items()
         return words + [f"--{name}={_switch(value) if isinstance(value, bool) else value}" for name, value in given]
 
@@ -204,6 +204,10 @@ class PostgresqlSystem(ServerSystem[PostgresqlOptions]):
     def marker(self, folder: Path) -> str:
         """The folder is new with each start."""
         return f"--unix_socket_directories={folder}"
+
+    def is_ours(self, connection: sql.Connection, folder: Path) -> bool:
+        """By the name that its cluster was given: paths are shown to some accounts only."""
+        return str(connection.value("SHOW cluster_name")) == folder.name
 
     def read_settings(self, connection: sql.Connection) -> tuple[dict[str, Any], dict[str, Any]]:
         """From pg_settings, which has the unit and the type of each parameter too."""

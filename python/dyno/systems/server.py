@@ -39,6 +39,7 @@ the server says of itself."""
 _LONGEST_SOCKET_PATH = 107  # sun_path of unix(7) has 108 bytes, and ends in a zero
 _SETTING = re.compile(r"[a-z][a-z0-9_]*(\.[a-z][a-z0-9_]*)?")
 _LOOK_EVERY_S = 0.02
+_PATIENCE_S = 1.0  # with whoever is there and says nothing; doubled each time, for a server that is slow
 _LAST_LINES = 3
 _FAMILY_LIMIT_S = 5.0
 
@@ -149,6 +150,10 @@ class ServerSystem(System[O]):
     @abstractmethod
     def marker(self, folder: Path) -> str:
         """That one of the command's arguments which names this folder."""
+
+    @abstractmethod
+    def is_ours(self, connection: sql.Connection, folder: Path) -> bool:
+        """Whether who answers was started with this folder: accounts and databases are called alike everywhere."""
 
     @abstractmethod
     def read_settings(self, connection: sql.Connection) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -398,19 +403,36 @@ class ServerSystem(System[O]):
         return folder
 
     def _answering(self, running: Running, endpoint: Endpoint, limit: float) -> sql.Connection:
-        deadline = time.monotonic() + limit
-        asked = endpoint if self._folder is None else self.own_endpoint(self._folder, endpoint)
+        assert self._folder is not None
+        deadline, patience = time.monotonic() + limit, _PATIENCE_S
+        asked = self.own_endpoint(self._folder, endpoint)
         while True:
+            # A port is chosen before the server takes it, and another may be quicker.
             try:
+                with sql.connect(asked, limit=max(min(deadline - time.monotonic(), patience), 0.1)) as connection:
+                    if not self.is_ours(connection, self._folder):
+                        raise sql.SqlError(f"another server answers on port {asked.settings.get('port')}")
                 return sql.connect(asked, limit=max(deadline - time.monotonic(), 0.1))
             except sql.SqlError as error:
                 # Waits for its end and not for time to pass: a server that dies is noticed at once.
                 if (status := running.wait(_LOOK_EVERY_S)) is not None:
                     self._end(running, 0.0)
                     how = self._how(running, status, "ended", " as it started")
-                    raise RunError(f"{self.program} {how}") from error
+                    raise RunError(f"{self.program} {how}{_taken(endpoint)}") from error
                 if time.monotonic() > deadline:
                     raise RunError(f"{self.program} did not answer within {limit:g} s: {error}") from error
+                patience *= 2
+
+
+def _taken(endpoint: Endpoint) -> str:
+    """That somebody else has the port of a server that ended, where it is so."""
+    if (port := endpoint.settings.get("port")) is None:
+        return ""
+    try:
+        socket.create_connection((endpoint.settings["host"], port), timeout=_PATIENCE_S).close()
+    except OSError:
+        return ""
+    return f"; another process listens on its port, {port}"
 
 
 def free_port() -> int:
