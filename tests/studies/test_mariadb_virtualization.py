@@ -228,10 +228,11 @@ def test_the_answer_stands_beside_what_was_published(smoke: Home) -> None:
     shown = json.loads(smoke.dyno("show", smoke.results(), "--format", "json").stdout)
     claims = {claim["id"]: claim for claim in shown["claims"]}
     assert len(claims) == 13
-    assert {claims[name]["verdict"] for name in ("layered-more-instructions", "native-most-misses-yet-fastest")} == {
-        "open"
-    }
+    assert {claim["verdict"] for claim in claims.values()} == {"open"}
     assert all(claim["reason"] for claim in claims.values())
+    assert shown["answer"] == (
+        f"Not judged: scale smoke shows that everything works, not how fast anything is. All {RUNS} runs are ok."
+    )
     assert shown["failures"] == []
     page = (smoke.results() / "report.html").read_text()
     assert "container-layered" in page

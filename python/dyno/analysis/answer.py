@@ -2,17 +2,56 @@
 
 from __future__ import annotations
 
+import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from dyno.analysis import sentences
 from dyno.model import responses
 from dyno.model.findings import CellSummary, Choice, Comparison, OverallRatio, Pace, format_estimate
+from dyno.model.run import Outcome, RunRecord
 from dyno.model.study import Study
 from dyno.model.units import counted
 
 _OURS = ("no difference", "the rate of ")  # what a clause begins with, else a level, whose spelling means something
 MANY = 6  # combinations; of more, what all say together is the answer, beside how many say so by themselves
 MOST_PAIRS = 3  # more clauses than this are not an answer any more but a table
+MOST_OF_CAUSE = 200  # characters; the run's own record has all of it
+# A command that went wrong, which may be long, and what it said; of several that called each other the last one told.
+_SAID = re.compile(r".*ended with status -?\d+[^:]*: (?P<why>.+)")
+_COMMAND = re.compile(r"`(?P<program>[^\s`]+)[^`]*` (?P<why>.+)")
+
+
+def no_ok_run(runs: Sequence[RunRecord]) -> str:
+    """That there is nothing to answer by, and what went wrong most often."""
+    nothing = "No answer: there is no ok run."
+    causes = Counter(telling(run.cause) for run in runs if run.outcome is not Outcome.OK and run.cause)
+    if not causes:
+        return nothing
+    cause, count = causes.most_common(1)[0]
+    which = (
+        "The only run" if len(runs) == 1 else f"{'All' if count == len(runs) else f'{count:,} of'} {len(runs):,} runs"
+    )
+    return f"{nothing} {which}: {cause}{'' if cause.endswith(('.', '!', '?', '…')) else '.'}"
+
+
+def telling(cause: str) -> str:
+    """The part of a cause that tells most: what a command said, not its words; in one line of a reader's length."""
+    line = " ".join(cause.split())
+    if found := _SAID.fullmatch(line):
+        line = found["why"]
+    elif found := _COMMAND.fullmatch(line):
+        line = f"{found['program']} {found['why']}"
+    if len(line) <= MOST_OF_CAUSE:
+        return line
+    return f"… {line[-MOST_OF_CAUSE:].partition(' ')[2] or line[-MOST_OF_CAUSE:]}"
+
+
+def not_judged(runs: Sequence[RunRecord]) -> str:
+    """The answer at scale smoke."""
+    ok = sum(run.outcome is Outcome.OK for run in runs)
+    number = f"All {len(runs):,} runs are ok" if ok == len(runs) > 1 else f"Ok: {ok:,} of {counted(len(runs), 'run')}"
+    return f"Not judged: {sentences.NOT_JUDGED}. {number}."
 
 
 def answer(
@@ -22,14 +61,12 @@ def answer(
     response: str,
     paces: Mapping[int, Pace],
 ) -> str:
-    """From the comparisons of the deciding response; from its cells where nothing is compared.
+    """From the comparisons of the deciding response; from its cells where nothing is compared. Some run is ok.
 
     `pooled` are its ratios over many combinations together.
 
     `paces` has the cells whose throughput was not the system's alone.
     """
-    if not any(cell.n for cell in cells):
-        return "No answer: there is no ok run."
     if comparisons:
         return _from_comparisons(comparisons, {each.b: each for each in pooled if not each.where})
     return _from_cells(cells, response, paces)

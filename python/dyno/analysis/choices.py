@@ -53,7 +53,7 @@ def _choice(study: Study, of: Open, pick: stats.Pick, first: Table, second: Tabl
         cell=best.index if best else None,
         chosen=None if pick.best is None else names[pick.best],
         runner_up=next((names[place] for place in pick.rivals), None),
-        shown=pick.could_be == 1 and bool(pick.rivals),
+        shown=study.judged and pick.could_be == 1 and bool(pick.rivals),
         could_be=pick.could_be,
         candidates=tuple(
             _candidate(cell.index, name, len(first.of(response, cell.index)), place, pick)
@@ -124,6 +124,8 @@ def _sentence(study: Study, choice: Choice) -> str:
         p = "no p" if runner.p_adjusted is None else f"adjusted {probability(runner.p_adjusted)}"
         n = f"n = {counted(runner.pairs or 0, 'pair')}"
         size = f"{format_ratio(runner.ratio, runner.ci)} the {title} of the runner-up {runner.level} ({p}, {n})"
+    if not study.judged:
+        return f"{where}{factor} {chosen} was picked, and nothing is judged at scale smoke: {size}."
     if choice.shown:
         return f"{where}{factor} {chosen} is shown to be best: {size}."
     among = f"chosen among {choice.could_be} that could be"

@@ -19,7 +19,7 @@ from typing import Literal
 
 from dyno.analysis.cells import intervals
 from dyno.analysis.comparisons import NO_MEANS, Measured, between
-from dyno.analysis.sentences import levels
+from dyno.analysis.sentences import NOT_JUDGED, capital, levels
 from dyno.analysis.table import Table
 from dyno.analysis.targets import is_chosen
 from dyno.model import bounds, responses
@@ -74,7 +74,9 @@ Held = Mapping[_Part, bool | None]
 
 
 def judge(study: Study, table: Table, claim: Claim) -> ClaimResult:
-    """What the runs say of a published finding."""
+    """What the runs say of a published finding; nothing at scale smoke."""
+    if not study.judged:
+        return _result(claim, "open", f"{capital(NOT_JUDGED)}.")
     if claim.here != "yes":
         return _result(claim, "open", f"This kind of machine cannot judge it: {CANNOT_JUDGE[claim.here]}.")
     if claim.predicate is None:

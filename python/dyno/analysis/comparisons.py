@@ -193,7 +193,7 @@ def _comparison(
 ) -> Comparison:
     rule, when, ratio = study.replicates, looks(study), found.ratio
     alpha = 1 - rule.confidence
-    verdict = verdict_by(ratio, p, p_equal, alpha)
+    verdict = verdict_by(ratio, p, p_equal, alpha, judged=study.judged)
     of_means = ratio is not None and found.equivalence is None
     pair = found.pair
     ranks = found.ranks and RankFigures(
@@ -224,7 +224,7 @@ def _comparison(
         p_adjusted=p,
         family=counted if ratio else None,
         margin=rule.equivalence if found.equivalence else None,
-        equivalent=None if p_equal is None else p_equal <= alpha,
+        equivalent=None if p_equal is None or not study.judged else p_equal <= alpha,
         p_equivalent=p_equal,
         ranks=ranks,
         pace=found.pace,
@@ -259,19 +259,25 @@ def unlike_loops(response: str, a: str, loops_a: Set[str], b: str, loops_b: Set[
     return f"{a} was driven with its loop {names[0]} and {b} with its loop {names[1]}"
 
 
-def verdict_by(ratio: stats.Ratio | None, p: float | None, p_equal: float | None, alpha: float) -> Verdict:
-    """By p-values that are adjusted for all that is shown beside it."""
+def verdict_by(
+    ratio: stats.Ratio | None, p: float | None, p_equal: float | None, alpha: float, *, judged: bool
+) -> Verdict:
+    """By p-values that are adjusted for all that is shown beside it; none where the study is not `judged`."""
     if ratio is None or p is None:
         return "not enough runs"
+    if not judged:
+        return "not judged"
     if p <= alpha:
         return "higher" if ratio.ratio > 1 else "lower"
     return "equivalent" if p_equal is not None and p_equal <= alpha else "no difference shown"
 
 
-def verdict_of(ratio: stats.Ratio | None) -> Verdict:
+def verdict_of(ratio: stats.Ratio | None, *, judged: bool) -> Verdict:
     """Higher or lower where the interval leaves 1 out, of a ratio that stands alone."""
     if ratio is None:
         return "not enough runs"
+    if not judged:
+        return "not judged"
     if ratio.lo > 1:
         return "higher"
     return "lower" if ratio.hi < 1 else "no difference shown"

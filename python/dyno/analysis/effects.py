@@ -89,7 +89,7 @@ def _effect(
         share=effect.share,
         n=n,
         quantile=quantile,
-        verdict=_verdict(interval),
+        verdict=_verdict(study, interval),
         sentence=_sentence(study, response, factors, effect.aliases, ratio, interval, n),
     )
 
@@ -99,9 +99,11 @@ def _ratio(size: float) -> float:
     return math.exp(min(2 * size, 700.0))
 
 
-def _verdict(interval: tuple[float, float] | None) -> Verdict:
+def _verdict(study: Study, interval: tuple[float, float] | None) -> Verdict:
     if interval is None:
         return "not enough runs"
+    if not study.judged:
+        return "not judged"
     if interval[0] > 1:
         return "higher"
     return "lower" if interval[1] < 1 else "no difference shown"
@@ -123,7 +125,10 @@ def _sentence(
     size = format_ratio(ratio, interval)
     besides = f"; or {', '.join(aliases)}, which this design cannot tell from it" if aliases else ""
     basis = f"n = {counted(n, 'run')}{besides}"
-    if _verdict(interval) == "no difference shown":
+    verdict = _verdict(study, interval)
+    if verdict == "not judged":
+        return f"The effect of {name} on {title} is not judged at scale smoke: {size} ({basis})."
+    if verdict == "no difference shown":
         return f"No effect of {name} on {title} is shown: {size} ({basis})."
     if len(factors) == 1:
         low, high = (level.name for level in study.factor(factors[0]).levels)

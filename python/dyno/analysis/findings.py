@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from dyno.analysis import claims, effects, published, targets
-from dyno.analysis.answer import answer, staged_answer
+from dyno.analysis.answer import answer, no_ok_run, not_judged, staged_answer
 from dyno.analysis.cells import summarise
 from dyno.analysis.choices import choose, compared_runs, stage_notes, with_tuning
 from dyno.analysis.comparisons import compare
@@ -16,7 +16,16 @@ from dyno.analysis.overall import overall
 from dyno.analysis.shape import shapes
 from dyno.analysis.table import Table, response_order, tabulate
 from dyno.analysis.variation import explain
-from dyno.model.findings import CellSummary, Comparison, Confounder, FactorEffect, Failure, Findings, OverallRatio
+from dyno.model.findings import (
+    CellSummary,
+    Choice,
+    Comparison,
+    Confounder,
+    FactorEffect,
+    Failure,
+    Findings,
+    OverallRatio,
+)
 from dyno.model.run import Outcome, RunRecord
 from dyno.model.stages import comparing
 from dyno.model.study import Study
@@ -52,7 +61,7 @@ def _staged(
     found = _whole(comparing(study, [choice.cell for choice in chosen]), compared, ended, explained, disturbed)
     return found.model_copy(
         update={
-            "answer": staged_answer(study, found.answer, chosen, any_ok=any(cell.n for cell in found.cells)),
+            "answer": _staged_answer(study, runs, found, chosen),
             "runs": len(runs),
             "comparisons": tuple(
                 each.model_copy(update={"sentence": with_tuning(study, each, chosen)}) for each in found.comparisons
@@ -62,6 +71,14 @@ def _staged(
             "notes": (*stage_notes(study, runs, chosen, ended), *found.notes),
         }
     )
+
+
+def _staged_answer(study: Study, runs: Sequence[RunRecord], found: Findings, chosen: Sequence[Choice]) -> str:
+    if runs and not any(run.outcome is Outcome.OK for run in runs):
+        return no_ok_run(runs)
+    if runs and not study.judged and not study.pilot:
+        return not_judged(runs)
+    return staged_answer(study, found.answer, chosen, any_ok=any(cell.n for cell in found.cells))
 
 
 def _whole(
@@ -114,7 +131,7 @@ def _whole(
         drift=drifts,
         targets=tuple(targets.judge(study, target, cells) for target in study.targets),
         published=tuple(
-            published.beside(each, cells, comparisons, rule.confidence, table.paces)
+            published.beside(each, cells, comparisons, rule.confidence, table.paces, judged=study.judged)
             for each in (study.published.tables if study.published else ())
         ),
         claims=tuple(
@@ -134,6 +151,10 @@ def _answer(
 ) -> str:
     if study.pilot:
         return PILOT
+    if not any(cell.n for cell in cells):
+        return no_ok_run(table.other_runs)
+    if not study.judged:
+        return not_judged([*table.ok_runs, *table.other_runs])
     response = study.replicates.of
     deciding = [found for found in pooled if found.response == response]
     told = effects.answer(study, of_factors) or answer(cells, comparisons, deciding, response, table.paces)

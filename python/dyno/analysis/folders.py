@@ -54,6 +54,7 @@ def compare_folders(
             confidence,
             differences(cells_a.get(key), cells_b.get(key)),
             "; ".join(f"{which}: {found[key]}" for which, found in remarks if found.get(key)),
+            judged=study_a.judged and study_b.judged,
         )
         for key, levels in levels_by_key.items()
     ]
@@ -180,6 +181,8 @@ def _compare(
     confidence: float,
     differs: tuple[str, ...],
     remark: str,
+    *,
+    judged: bool,
 ) -> FolderComparison:
     ratio, of_means = None, False
     a, b = (side.values if side else [] for side in (side_a, side_b))
@@ -197,7 +200,7 @@ def _compare(
         ratio = stats.fieller_ratio(a, b, confidence) if of_means else None
     else:
         why_not, ratio = "", stats.unpaired_ratio(a, b, confidence)
-    verdict: FolderVerdict = verdict_of(ratio)
+    verdict: FolderVerdict = verdict_of(ratio, judged=judged)
     if side_a is None or side_b is None:
         verdict = "only in the second" if side_a is None else "only in the first"
     return FolderComparison(

@@ -43,7 +43,10 @@ class _Found:
 def gate_blocks(study: Study, runs: Sequence[RunRecord], *, slower: float) -> Gate:
     """Judge an interleaved study, whose compared factor has the base first. `slower` is a share."""
     table = tabulate(study, runs)
-    found = [_of_pair(study, table, pair) for pair in pairs(study)]
+    found = [
+        _of_pair(study, table, pair) if study.judged else _Found(pair.within, None, sentences.NOT_JUDGED)
+        for pair in pairs(study)
+    ]
     return _gate(study, found, slower, interleaved=True)
 
 
@@ -92,7 +95,9 @@ def gate_sessions(
         places = [(of, other.index) for each, of in tables for other in each.cells if other.levels == cell.levels]
         sessions = [values for of, index in places if (values := of.of(response, index))]
         values = table.of(response, cell.index)
-        if _given(response, [(table, cell.index), *places]):
+        if not study.judged:
+            found.append(_Found(cell.levels, None, sentences.NOT_JUDGED))
+        elif _given(response, [(table, cell.index), *places]):
             found.append(_Found(cell.levels, None, sentences.given(response)))
         elif len(sessions) < FEWEST_SESSIONS:
             why = (

@@ -64,8 +64,8 @@ def notes(
     """Sentences, what weighs most first. `cells` and `drifted` are of the deciding response."""
     if ended is None:
         yield "The study has not ended: every figure may still change."
-    if study.scale == "smoke":
-        yield "Scale smoke: sizes are tiny. It shows that everything works, not how fast anything is."
+    if not study.judged:
+        yield "Scale smoke: sizes are tiny, and nothing is judged: the figures say nothing of how fast anything is."
     yield from disturbed
     yield from _missing(table, cells)
     yield from _precision(study, cells)
@@ -359,6 +359,8 @@ def _intervals(
     when = looks(study)
     widened = " They are widened for the looks that the study took after each block." if when.first < when.last else ""
     yield f"Intervals are of {format_percent(rule.confidence)} confidence each.{widened}"
+    if not study.judged:
+        return
     drawn = sum(found.ci is not None for found in comparisons)
     if drawn > 1:
         yield (

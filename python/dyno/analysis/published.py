@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from dyno import stats
-from dyno.analysis.sentences import levels
+from dyno.analysis.sentences import NOT_JUDGED, levels
 from dyno.model import responses
 from dyno.model.findings import (
     Agreement,
@@ -20,6 +20,7 @@ from dyno.model.findings import (
     format_ratio,
 )
 from dyno.model.published import PublishedFigure, PublishedTable
+from dyno.model.units import counted
 
 FEWEST_RANKED = 5  # of four cells even the same order has a p of 1 in 12
 
@@ -32,11 +33,13 @@ def beside(
     comparisons: Sequence[Comparison],
     confidence: float,
     paces: Mapping[int, Pace],
+    *,
+    judged: bool,
 ) -> PublishedResult:
     """A table's figures with the cells that they are of, their order, and the ratios between them.
 
     `cells` and `comparisons` may be of any response. `paces` has the cells whose throughput was not the system's alone:
-    a rate that was given is shown and judges nothing.
+    a rate that was given is shown and judges nothing, as does everything where the study is not `judged`.
     """
     figures: Figures = {_key(figure.levels): figure for figure in table.figures}
     both = tuple(
@@ -52,7 +55,11 @@ def beside(
         if cell.response == table.response and (figure := figures.get(_key(cell.levels))) is not None
     )
     of_pace = responses.lookup(table.response).of_pace
-    ratios = (_ratio(found, figures, table.same_within) for found in comparisons if found.response == table.response)
+    ratios = (
+        _ratio(found, figures, table.same_within, judged=judged)
+        for found in comparisons
+        if found.response == table.response
+    )
     return PublishedResult(
         file=table.file,
         response=table.response,
@@ -64,6 +71,7 @@ def beside(
                 if cell.mean is not None and (not of_pace or paces.get(cell.cell) != "rate")
             ],
             confidence,
+            judged=judged,
         ),
         cells=both,
         ratios=tuple(ratio for ratio in ratios if ratio is not None),
@@ -74,11 +82,15 @@ def _key(chosen: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
     return tuple(sorted(chosen.items()))
 
 
-def ranks(pairs: Sequence[tuple[float, float]], confidence: float) -> Ranks:
+def ranks(pairs: Sequence[tuple[float, float]], confidence: float, *, judged: bool = True) -> Ranks:
     """Whether cells come in the same order by both of their figures."""
     n = len(pairs)
+    if not judged:
+        text = f"Order of the cells: cannot tell, {NOT_JUDGED}."
+        return Ranks(tau=None, p=None, n=n, verdict="cannot tell", sentence=text)
     if n < FEWEST_RANKED:
-        text = f"Order of the cells: cannot tell, {n} cells have both figures and {FEWEST_RANKED} are the fewest."
+        both = f"{counted(n, 'cell')} {'has' if n == 1 else 'have'} both figures"
+        text = f"Order of the cells: cannot tell, {both} and {FEWEST_RANKED} are the fewest."
         return Ranks(tau=None, p=None, n=n, verdict="cannot tell", sentence=text)
     found = stats.kendall([mean for mean, _ in pairs], [value for _, value in pairs])
     if found is None:
@@ -87,11 +99,11 @@ def ranks(pairs: Sequence[tuple[float, float]], confidence: float) -> Ranks:
     verdict: Agreement = "cannot tell"
     if found.p < 1 - confidence:
         verdict = "agrees" if found.tau > 0 else "differs"
-    text = f"Order of the cells: {verdict}, tau-b {found.tau:.2f} (p = {found.p:.2g}, n = {n} cells)."
+    text = f"Order of the cells: {verdict}, tau-b {found.tau:.2f} (p = {found.p:.2g}, n = {counted(n, 'cell')})."
     return Ranks(tau=found.tau, p=found.p, n=n, verdict=verdict, sentence=text)
 
 
-def _ratio(found: Comparison, figures: Figures, margin: float) -> PublishedRatio | None:
+def _ratio(found: Comparison, figures: Figures, margin: float, *, judged: bool) -> PublishedRatio | None:
     a = figures.get(_key({**found.within, found.factor: found.a}))
     b = figures.get(_key({**found.within, found.factor: found.b}))
     if a is None or b is None:
@@ -99,7 +111,7 @@ def _ratio(found: Comparison, figures: Figures, margin: float) -> PublishedRatio
     ratio = b.value / a.value if a.value > 0 and b.value > 0 else None
     interval = stats.quotient_interval(b.value, b.interval, a.value, a.interval) if a.interval and b.interval else None
     which, how_much = _sides(found.ci, interval), _sizes(found, ratio, interval, margin)
-    if found.pace == "rate":
+    if found.pace == "rate" or not judged:
         which = how_much = "cannot tell"
     return PublishedRatio(
         factor=found.factor,

@@ -48,6 +48,7 @@ def given(response: str) -> str:
     return f"{title} came at a given rate, however slow the system is; gate on `replicates.of: latency_p99`"
 
 
+NOT_JUDGED = "scale smoke shows that everything works, not how fast anything is"
 OF_MEANS = ", of means since 0 has no logarithm"
 
 
@@ -69,6 +70,8 @@ def comparison(found: Comparison, *, paired: bool, of_means: bool, why_not: str)
     if found.pace == "rate":
         given = f"{where}the rate of {factor} {b} or {a} was given, and reached"
         return capital(f"{given}: {known.title} {size} says nothing of what they can do ({runs}).")
+    if found.verdict == "not judged":
+        return capital(f"{where}{_unjudged(known.title, f'{factor} {b}', a)}: {size} ({runs}).")
     basis = f"{_p(found)}, {runs}"
     ranks = _by_ranks(found)
     if found.verdict == "no difference shown":
@@ -93,6 +96,8 @@ def overall(found: OverallRatio) -> str:
     known = responses.lookup(found.response)
     factor, a, b, size = found.factor, found.a, found.b, format_ratio(found.ratio, found.ci)
     where = capital(f"over {together(found)}, ")
+    if found.verdict == "not judged":
+        return f"{where}{_unjudged(known.title, f'{factor} {b}', a)}: {size} (n = {counted(found.n, 'block')})."
     basis = f"{_p(found)}, n = {counted(found.n, 'block')}"
     if found.verdict == "no difference shown":
         return f"{where}no difference in {known.title} is shown between {factor} {b} and {a}: {size} ({basis})."
@@ -103,6 +108,11 @@ def overall(found: OverallRatio) -> str:
     within = f", a difference shown to be within {_margin(found)}" if found.equivalent else ""
     rest = f"{within}{_confounded(found)}"
     return f"{where}{factor} {b} has {size} the {known.title} of {a} ({better}{basis}){rest}."
+
+
+def _unjudged(title: str, b: str, a: str) -> str:
+    """What stands before a ratio at scale smoke."""
+    return f"{title} of {b} against {a} is not judged at scale smoke"
 
 
 def together(found: OverallRatio) -> str:
@@ -162,6 +172,8 @@ def folder_comparison(
         return f"{where}no comparison of {title}: {why_not}."
     size = format_ratio(ratio.ratio, (ratio.lo, ratio.hi))
     runs = f"n = {counted(ratio.n, 'run')}{OF_MEANS if of_means else ''}"
+    if verdict == "not judged":
+        return f"{where}{_unjudged(title, 'the second folder', 'the first')}: {size} ({runs})."
     drift = f"{runs}; not interleaved: a difference may be the machine's drift"
     if verdict == "no difference shown":
         return f"{where}no difference in {title} is shown between the folders: {size} ({drift})."

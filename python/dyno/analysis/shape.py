@@ -94,14 +94,16 @@ def _shape(study: Study, table: Table, response: str, factor: Factor, curves: _C
     no_law = not_a_rate or _no_law(factor, counts, shown)
     if not_a_rate:
         left_out.append(f"speed-up, saturation and the Universal Scalability Law, since {not_a_rate}")
-    elif no_law:
+    elif no_law and study.judged:
         left_out.append(f"the Universal Scalability Law, since {no_law}")
-    elif len(shown) > MOST_LAWS:
+    elif len(shown) > MOST_LAWS and study.judged:
         left_out.append(f"the Universal Scalability Law beyond the first {MOST_LAWS} curves")
     confidence, widening = study.replicates.confidence, widening_between_cells(study)
     raised = _raised(confidence, widening)
     no_crossings = _no_crossings(table, response)
-    compared_curves = {} if no_crossings else shown
+    if not study.judged:
+        left_out.append("saturation, the Universal Scalability Law and crossings, since scale smoke is not judged")
+    compared_curves = shown if study.judged and not no_crossings else {}
     crossings, compared, too_few = _crossings(study, factor, compared_curves, response, raised, verdicts)
     if no_crossings and study.compare not in (None, factor.name):
         left_out.append(f"crossings, since {no_crossings}")
@@ -123,6 +125,7 @@ def _shape(study: Study, table: Table, response: str, factor: Factor, curves: _C
                 widening,
                 counts,
                 not not_a_rate,
+                judged=study.judged,
                 fitted=not no_law and i < MOST_LAWS,
             )
             for i, (within, curve) in enumerate(shown.items())
@@ -203,6 +206,8 @@ def _curve(
     widening: float,
     counts: bool,
     rate: bool,
+    *,
+    judged: bool,
     fitted: bool,
 ) -> Curve:
     places = [at.x for at in curve]
@@ -222,6 +227,9 @@ def _curve(
         )
         for at, found in zip(curve, sped_up or (), strict=True)
     )
+    if not judged:
+        told = _of_speedup(response, factor, within, points, len(samples[0]), paired)
+        return Curve(within=within, points=points, paired=paired, sentence=f"{told}; not judged." if told else "")
     saturated = stats.saturation(places, samples, confidence, paired=paired, widening=widening)
     law = _law([at.x for at in curve], [at.values for at in curve], _raised(confidence, widening)) if fitted else None
     told = _of_speedup(response, factor, within, points, len(samples[0]), paired)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from dyno.analysis.sentences import levels
+from dyno.analysis.sentences import NOT_JUDGED, levels
 from dyno.model import bounds, responses
 from dyno.model.findings import CellSummary, TargetCell, TargetResult, TargetVerdict, format_estimate
 from dyno.model.study import Cell, Study
@@ -25,14 +25,14 @@ def judge(study: Study, target: Target, cells: Sequence[CellSummary]) -> TargetR
     asked = [cell for cell in study.cells if is_chosen(cell, target.where)]
     if responses.of_operation(target.response) and found:
         asked = [cell for cell in asked if cell.index in found]
-    judged = tuple(_of_cell(cell, found.get(cell.index), bound) for cell in asked)
+    judged = tuple(_of_cell(cell, found.get(cell.index), bound, judged=study.judged) for cell in asked)
     return TargetResult(
         response=target.response,
         unit=known.unit,
         bound=bound.text,
         where=target.where,
         verdict=_of_all(judged),
-        sentence=_sentence(target, bound, judged),
+        sentence=_sentence(study, target, bound, judged),
         cells=judged,
     )
 
@@ -42,7 +42,7 @@ def is_chosen(cell: Cell, where: Mapping[str, Sequence[str]]) -> bool:
     return all(cell.levels.get(factor) in some for factor, some in where.items())
 
 
-def _of_cell(cell: Cell, found: CellSummary | None, bound: bounds.Bound) -> TargetCell:
+def _of_cell(cell: Cell, found: CellSummary | None, bound: bounds.Bound, *, judged: bool) -> TargetCell:
     interval = found.ci if found else None
     return TargetCell(
         cell=cell.index,
@@ -50,7 +50,7 @@ def _of_cell(cell: Cell, found: CellSummary | None, bound: bounds.Bound) -> Targ
         n=found.n if found else 0,
         mean=found.mean if found else None,
         ci=interval,
-        verdict=_VERDICTS[bound.holds(interval) if interval else None],
+        verdict=_VERDICTS[bound.holds(interval) if interval and judged else None],
     )
 
 
@@ -68,10 +68,12 @@ def _remedy(response: str) -> str:
     return " (runs may be shorter than the time between two samples; observe: [{machine: {hz: 10}}] takes more of them)"
 
 
-def _sentence(target: Target, bound: bounds.Bound, judged: Sequence[TargetCell]) -> str:
+def _sentence(study: Study, target: Target, bound: bounds.Bound, judged: Sequence[TargetCell]) -> str:
     known = responses.lookup(target.response)
     where = {factor: " or ".join(some) for factor, some in target.where.items()}
     asked = f"{known.title} {bound.text}{f' with {levels(where)}' if where else ''}"
+    if not study.judged:
+        return f"{asked}: cannot tell; {NOT_JUDGED}."
     if not judged:
         return f"{asked}: cannot tell; no cell of this study is asked."
     if all(cell.mean is None for cell in judged):

@@ -14,7 +14,7 @@ _FAR_OFF, _LEAST_SHOWN = 10, 0.0001  # shares beyond which digits say nothing
 
 Interval = tuple[float, float]
 
-Verdict = Literal["higher", "lower", "equivalent", "no difference shown", "not enough runs"]
+Verdict = Literal["higher", "lower", "equivalent", "no difference shown", "not enough runs", "not judged"]
 Pace = Literal["rate", "waits"]
 """What set a throughput besides the system: requests came at a given rate, or clients waited between them."""
 TargetVerdict = Literal["met", "missed", "cannot tell"]

@@ -289,6 +289,11 @@ class Study(Frozen):
     targets: tuple[Target, ...] = ()
     published: Published | None = None
 
+    @property
+    def judged(self) -> bool:
+        """Whether its statistics say anything: at scale smoke sizes are tiny, and runs only show that all works."""
+        return self.scale != "smoke"
+
     def numbered(self) -> dict[int, Cell]:
         """The cells by their numbers, which in the study of a stage are not their places."""
         return {cell.index: cell for cell in self.cells}

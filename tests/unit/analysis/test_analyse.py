@@ -314,7 +314,7 @@ def test_a_study_whose_runs_all_failed_names_each_cause() -> None:
         (1, 0, "failed", "ready", "no answer in 60 s"),
         (2, 1, "failed", "ready", "disk full"),
     ]
-    assert found.answer == "No answer: there is no ok run."
+    assert found.answer == "No answer: there is no ok run. 1 of 2 runs: no answer in 60 s."
     assert found.ended == "out of attempts"
 
 
