@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from dyno.hosts.cgroups import hierarchies
+from dyno.hosts.programs import find
 from tests.end_to_end.conftest import DYNO, Dyno
 from tests.making import until
 
@@ -153,6 +157,64 @@ def test_a_ledger_whose_server_is_killed_is_audited_on_a_server_that_is_started_
         == (run["status"]["ledger.acknowledged"])
     )
     assert (kept / "errors.jsonl").stat().st_size > 0
+
+
+# It takes memory of a control group, and keeps it until its input ends.
+BALLOON = """import pathlib, sys
+pathlib.Path(sys.argv[1]).write_text("0")
+held = b"x" * int(sys.argv[2])
+sys.stdin.read()
+"""
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="control groups need root")
+@pytest.mark.parametrize("deployment", ["native", "container-volume"])
+def test_a_server_that_the_kernel_killed_for_the_memory_of_its_machine_is_told_so(
+    deployment: str, tmp_path: Path, home: dict[str, str], study: Study
+) -> None:
+    if deployment != "native" and find("dockerd") is None:
+        pytest.skip("docker is not installed (make servers)")
+    text = tool_study("kind: ycsb, mix: c, records: 200, duration: 8 s, threads: 2")
+    text = text.replace("max: 2,", "max: 2, retries: 0, budget: 1 s,")
+    text = text.replace("config:", f"deployment: {deployment}, config:")
+    text += "host: {machine: {memory: 384 MiB, cpus: 0.5}}\n"
+    words = [DYNO, "run", str(study(text))]
+    with subprocess.Popen(words, cwd=tmp_path, env=home, stdout=subprocess.DEVNULL) as dyno:
+        group = hierarchies()["memory"].top / driven_group(tmp_path).strip("/") / "native"
+        for pid in servers(tmp_path):
+            Path(f"/proc/{pid}/oom_score_adj").write_text("1000")  # the kernel is to choose it, and not the balloon
+        argv = [sys.executable, "-c", BALLOON, str(group / "cgroup.procs"), str(340 * 2**20)]
+        with subprocess.Popen(argv, stdin=subprocess.PIPE):
+            until(lambda: bool(runs(tmp_path, "tool")) or dyno.poll() is not None, 100)
+        dyno.wait(100)
+    run = runs(tmp_path, "tool")[0]
+    assert run["outcome"] == "failed"
+    assert (
+        "mariadbd was killed by SIGKILL: the memory of its machine (host.machine.memory, 384 MiB) was used up"
+        in (run["cause"])
+    )
+    assert run["status"]["machine.oom_kills"] >= 1  # the balloon may go too, before the server's memory is free
+    assert 300 * 2**20 < run["status"]["machine.memory_peak_bytes"] <= 384 * 2**20
+    assert run["status"]["machine.throttled_s"] >= 0
+    assert servers(tmp_path) == []
+
+
+def driven_group(folder: Path) -> str:
+    """The control group of the session whose server is being driven, as soon as it is."""
+    said = "results/tool/*/.dyno-*-staging/run/logs/job-run.json"
+    until(lambda: any(folder.glob(said)) and bool(servers(folder)), 120)
+    found = [re.search(r"/dyno-[0-9a-f]+", Path(f"/proc/{pid}/cgroup").read_text()) for pid in servers(folder)]
+    return next(match[0] for match in found if match)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="control groups need root")
+def test_a_run_on_a_machine_with_limits_says_what_it_had_of_them(dyno: Dyno, study: Study, tmp_path: Path) -> None:
+    text = tool_study("kind: ycsb, mix: c, records: 200, duration: 500 ms, threads: 2")
+    answer = dyno("run", study(f"{text}host: {{machine: {{cpus: 0.2}}}}\n"), limit=200)
+    assert answer.returncode == 0, answer.stderr
+    for run in runs(tmp_path, "tool"):
+        assert run["status"]["machine.throttled_s"] > 0
+        assert run["status"]["machine.oom_kills"] == 0
 
 
 def test_a_setting_that_is_not_effective_makes_the_run_invalid(dyno: Dyno, study: Study, tmp_path: Path) -> None:

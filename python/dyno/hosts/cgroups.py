@@ -9,6 +9,7 @@ Which version a controller is of is looked at for each: on hybrid machines those
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 from dataclasses import dataclass, replace
@@ -201,6 +202,63 @@ def limits_in_force(group: str) -> dict[str, float]:
     time, `oom_kills` how many of its processes the kernel killed for memory.
     """
     return _in_force({name: (hierarchy, hierarchy.top / group.strip("/")) for name, hierarchy in hierarchies().items()})
+
+
+class Kills:
+    """How many processes of a group of ours the kernel killed for memory since this was made. To be closed.
+
+    Version 1 counts those of a container in the container's own group, which goes when it ends: that the memory of the
+    group above was used up is told of it all the same, and stands for one.
+    """
+
+    def __init__(self, group: str) -> None:
+        self._group = group
+        self._told = 0
+        self._bell: int | None = None
+        memory = hierarchies().get("memory")
+        if memory is not None and memory.version == 1:
+            self._bell = _bell(memory.top / group.strip("/"))
+        self._before = self._counted()
+
+    def count(self) -> int:
+        """Until now."""
+        if self._bell is not None:
+            with contextlib.suppress(BlockingIOError):
+                self._told += os.eventfd_read(self._bell)
+        return max(self._counted() - self._before, min(self._told, 1))
+
+    def close(self) -> None:
+        """Nothing is counted any more."""
+        if self._bell is not None:
+            os.close(self._bell)
+            self._bell = None
+
+    def _counted(self) -> int:
+        return int(limits_in_force(self._group).get("oom_kills", 0))
+
+
+def _bell(group: Path) -> int | None:
+    """An eventfd that is told of each time that the memory of a group of version 1 is used up; None without root."""
+    bell = os.eventfd(0, os.EFD_NONBLOCK)
+    try:
+        with (group / "memory.oom_control").open() as watched:
+            (group / "cgroup.event_control").write_text(f"{bell} {watched.fileno()}")
+    except OSError:
+        os.close(bell)
+        return None
+    return bell
+
+
+def forget_peak(group: str) -> bool:
+    """Have `memory_peak_bytes` of a group count from now on; whether the kernel lets one, which version 1 does."""
+    memory = hierarchies().get("memory")
+    if memory is None or memory.version != 1:
+        return False
+    try:
+        (memory.top / group.strip("/") / "memory.max_usage_in_bytes").write_text("0")
+    except OSError:
+        return False
+    return True
 
 
 def limits_of(pid: int) -> dict[str, float]:

@@ -18,10 +18,10 @@ from dyno.design import measured_part
 from dyno.lab.datasets import DataSets, size_of
 from dyno.lab.disk import DiskFull
 from dyno.lab.interrupt import Interrupt
-from dyno.lab.meter import Meter, Metered, operations
+from dyno.lab.meter import MachineMeter, Meter, Metered, operations
 from dyno.lab.runner import WatchedRunner
 from dyno.lab.sites import Site, kernel_settings
-from dyno.model.base import InvalidRun, RunError, Scalar
+from dyno.model.base import InvalidRun, Killed, RunError, Scalar
 from dyno.model.endpoint import Endpoint
 from dyno.model.run import MeasuredPart, Outcome, RunRecord, Slot, Step, StepTime
 from dyno.model.study import Cell, Study
@@ -81,6 +81,8 @@ class Execution:
     _deployed: dict[str, Scalar] = field(default_factory=dict)
     _meter: Meter | None = None
     _metered: Metered | None = None
+    _machine_meter: MachineMeter | None = None
+    _machine: dict[str, float] = field(default_factory=dict)
     _used: dict[str, float] = field(default_factory=dict)
     _runner: WatchedRunner | None = None
     _driven: bool = False
@@ -91,6 +93,7 @@ class Execution:
         started_ns = time.time_ns()
         self._begun = time.monotonic()
         outcome, cause = Outcome.OK, None
+        self._machine_meter = self.site.machine_meter()
         try:
             self._measure()
         except _Interrupted:
@@ -103,6 +106,9 @@ class Execution:
             self.disk_full = isinstance(error, DiskFull)
         except Exception as error:  # noqa: BLE001 - a defect in one kind must not lose the others' runs
             outcome, cause = Outcome.FAILED, self._defect(error)
+        finally:
+            if self._machine_meter is not None:
+                self._machine_meter.close()
         if outcome in (Outcome.FAILED, Outcome.INVALID) and self.interrupt.requested:
             outcome, cause = Outcome.PARTIAL, f"interrupted by a signal to dyno ({cause})"
         if self._measured is None and self._runner is not None:
@@ -122,7 +128,7 @@ class Execution:
         with self._timed(Step.HOST):
             # Before loading, so that a setting which shapes the data does so too.
             host.set_kernel(kernel_settings(self.cell))
-        with self._timed(Step.PREPARE):
+        with self._timed(Step.PREPARE), self._telling_why_killed():
             snapshot = self._data_set()
         with self._timed(Step.RESTORE):
             # The live data, with what they grew by in the run before, go before the snapshot takes their place.
@@ -153,9 +159,11 @@ class Execution:
             with self._whatever_happens(self._stop_observers), self._timed(Step.DRIVE):
                 self._runner = self.new_runner(limits.drive, self._on_driver, self._on_drivers_end)
                 self._meter = Meter(self.site.device, endpoint.processes.values())
+                if self._machine_meter is not None:
+                    self._machine_meter.begin()
                 self._measured = self.workload.drive(self._runner, endpoint, self._seed())
                 self._take_figures(self._measured)
-            with self._timed(Step.STATUS):
+            with self._timed(Step.STATUS), self._telling_why_killed():
                 # Not before: the sum of the server's program would have it all in page cache, measured or not.
                 self._deployed = self._how_deployed()
                 self._status = self.system.status()
@@ -170,7 +178,7 @@ class Execution:
     def _start(self) -> Endpoint:
         with self._timed(Step.START):
             self.system.start(self.run, self.study.limits.start)
-        with self._timed(Step.READY):
+        with self._timed(Step.READY), self._telling_why_killed():
             return self.system.ready(self.study.limits.ready)
 
     def _audit(self, error: Exception) -> None:
@@ -250,7 +258,7 @@ class Execution:
         return found
 
     def _stop(self) -> None:
-        with self._timed(Step.STOP):
+        with self._timed(Step.STOP), self._telling_why_killed():
             try:
                 self.system.stop(self.study.limits.stop)
             except RunError:
@@ -266,6 +274,8 @@ class Execution:
         if not self._driven and self._meter is not None:
             # At once: what a workload then asks of the store by itself is no part of the drive.
             self._metered = self._meter.end()
+            if self._machine_meter is not None:
+                self._machine = self._machine_meter.end()
 
     def _take_figures(self, measured: Measured) -> None:
         if self._metered is not None:
@@ -346,6 +356,15 @@ class Execution:
             self._steps.append(StepTime(step=step, seconds=time.monotonic() - begun))
 
     @contextmanager
+    def _telling_why_killed(self) -> Iterator[None]:
+        try:
+            yield
+        except Killed as error:
+            if self._machine_meter is not None and (why := self._machine_meter.why_killed()):
+                error.args = (f"{error}: {why}",)  # its notes stay
+            raise
+
+    @contextmanager
     def _whatever_happens(self, undo: Callable[[], None], *, only_after_error: bool = False) -> Iterator[None]:
         try:
             yield
@@ -395,7 +414,7 @@ class Execution:
             responses=_finite({**self._used, **self._observed, **measured.responses}) if measured else {},
             errors=measured.errors if measured else {},
             settings={**(measured.settings if measured else {}), **self._settings},
-            status=_finite({**(measured.status if measured else {}), **self._status}),
+            status=_finite({**(measured.status if measured else {}), **self._machine, **self._status}),
             caches=self._caches,
             deployed=self._deployed,
             commands=tuple(self._runner.commands) if self._runner else (),

@@ -9,9 +9,12 @@ import time
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from dyno.hosts.cgroups import Kills, forget_peak, limits_in_force
 from dyno.hosts.devices import Device, DeviceCounters, too_fast
 from dyno.hosts.usage import StorageUse, storage_use
 from dyno.model.base import RunError
+from dyno.model.study import Machine
+from dyno.model.units import format_size
 from dyno.workloads.base import Measured
 
 _MIB = 2**20
@@ -73,6 +76,46 @@ def unknown_kind(device: Device) -> str:
         f"the data are on {bottom.name}, of which it is not known how fast a device of its kind ({bottom.kind}) can "
         "be: a cache below the machine may answer unseen"
     )
+
+
+class MachineMeter:
+    """What the processes of a machine with limits had of it. Counts kills from when it is made; to be closed."""
+
+    def __init__(self, group: str, machine: Machine) -> None:
+        """`group` is the control group that has the limits."""
+        self._group = group
+        self._machine = machine
+        self._kills = Kills(group)
+        self._before: dict[str, float] = {}
+        self._peaks = False
+
+    def begin(self) -> None:
+        """Just before driving."""
+        self._peaks = forget_peak(self._group)
+        self._before = self._read()
+
+    def end(self) -> dict[str, float]:
+        """Since it began, as `status` of a run has it; what the kernel does not tell is left out."""
+        after = self._read()
+        found = {name: after[name] - before for name, before in self._before.items() if name in after}
+        if self._peaks and (peak := limits_in_force(self._group).get("memory_peak_bytes")) is not None:
+            found["machine.memory_peak_bytes"] = peak
+        return found
+
+    def why_killed(self) -> str | None:
+        """Why the kernel killed a process of it since this was made; None where it did not, as far as it tells."""
+        if self._machine.memory is None or not self._kills.count():
+            return None
+        return f"the memory of its machine (host.machine.memory, {format_size(self._machine.memory)}) was used up"
+
+    def close(self) -> None:
+        """Nothing is counted any more."""
+        self._kills.close()
+
+    def _read(self) -> dict[str, float]:
+        told = limits_in_force(self._group)
+        found = {"machine.throttled_s": told["throttled_s"]} if "throttled_s" in told else {}
+        return {**found, "machine.oom_kills": float(self._kills.count())} if "oom_kills" in told else found
 
 
 class Meter:

@@ -21,7 +21,7 @@ from dyno.hosts.filesystems import Mounted
 from dyno.hosts.kernel import Setting, settings_of
 from dyno.hosts.leftovers import UndoError
 from dyno.lab.disk import DiskGuard
-from dyno.lab.meter import unknown_kind
+from dyno.lab.meter import MachineMeter, unknown_kind
 from dyno.model.base import RunError, Scalar, UserError
 from dyno.model.study import Cell, FileSystem, Machine, Study
 from dyno.model.units import format_size
@@ -52,7 +52,13 @@ class Site:
     guard: DiskGuard
     device: Device
     mounted: Mounted | None = None
+    machine: Machine = field(default_factory=Machine)
     versions: dict[str, str] = field(default_factory=dict)
+
+    def machine_meter(self) -> MachineMeter | None:
+        """What reads of its machine what is used; None where that has no limits."""
+        group = self.deployment.site.confinement.group
+        return None if group is None or self.machine == Machine() else MachineMeter(group, self.machine)
 
     def facts(self) -> dict[str, Scalar]:
         """Whose device it is that the meter reads, since others write to a shared one too; what was made for it."""
@@ -144,7 +150,7 @@ class Sites:
             snapshots=self._workspace,
             own=None if key.file_system is None else key.file_system.size,
         )
-        return Site(kind(given), guard, device_of(folder), mounted)
+        return Site(kind(given), guard, device_of(folder), mounted, key.machine)
 
     def _folder(self, *names: str) -> Path:
         """Below the workspace, and open to the accounts that servers run as."""

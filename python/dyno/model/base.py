@@ -28,5 +28,9 @@ class RunError(Exception):
     """A step of a run went wrong: the run is failed, and the message is its cause, in one line."""
 
 
+class Killed(RunError):
+    """The system was killed by SIGKILL, and not by dyno. By whom and why is not in the message."""
+
+
 class InvalidRun(Exception):
     """A run was carried out, but it is not what was asked: the message says in what."""

@@ -28,7 +28,7 @@ from dyno.hosts import accounts
 from dyno.hosts.accounts import Account
 from dyno.hosts.leftovers import UndoError, remove_shared_memory
 from dyno.hosts.process import Family
-from dyno.model.base import Frozen, InvalidRun, RunError, Scalar
+from dyno.model.base import Frozen, InvalidRun, Killed, RunError, Scalar
 from dyno.model.endpoint import Endpoint
 from dyno.systems.base import System, files_below
 
@@ -318,7 +318,7 @@ class ServerSystem(System[O]):
             raise RunError(f"{self.program}: {error}") from error
         self._running = None
         if status != -signal.SIGKILL:
-            raise RunError(f"{self.program} {self._how(running, status, 'had ended by itself')}")
+            raise self._died(running, status, "had ended by itself")
         if not family.gone_within(started):
             raise RunError(f"{self.program} was killed, and what it had started did not end within {started:g} s")
         begun = time.monotonic()
@@ -336,19 +336,20 @@ class ServerSystem(System[O]):
         begun = time.monotonic()
         status = self._end(running, limit)
         if early is not None:
-            raise RunError(f"{self.program} {self._how(running, early, 'had ended by itself')}")
+            raise self._died(running, early, "had ended by itself")
         if status == -signal.SIGKILL and time.monotonic() - begun >= limit:
             raise RunError(f"{self.program} did not end within {limit:g} s and was killed")
         # Told before it could listen to it, it ends by the signal itself; nothing was done to its data then.
         if status != 0 and not (status == -self.farewell and self._asked is None):
-            raise RunError(f"{self.program} {self._how(running, status, 'ended')}")
+            raise self._died(running, status, "ended")
 
-    def _how(self, running: Running, status: int, ended: str, when: str = "") -> str:
+    def _died(self, running: Running, status: int, ended: str, when: str = "", besides: str = "") -> RunError:
         """How it came to its end; who is killed says nothing of it, and the last words are of something else."""
         if status == -signal.SIGKILL:
-            return f"was killed by SIGKILL{when}"
+            return Killed(f"{self.program} was killed by SIGKILL{when}")
         how = f"by {signal.Signals(-status).name}" if status < 0 else f"with status {status}"
-        return f"{ended} {how}{when}: {running.complaint(_LAST_LINES, self.telling)}"
+        said = running.complaint(_LAST_LINES, self.telling)
+        return RunError(f"{self.program} {ended} {how}{when}: {said}{besides}")
 
     def _end(self, running: Running, limit: float) -> int:
         self._running = self._endpoint = None
@@ -417,8 +418,7 @@ class ServerSystem(System[O]):
                 # Waits for its end and not for time to pass: a server that dies is noticed at once.
                 if (status := running.wait(_LOOK_EVERY_S)) is not None:
                     self._end(running, 0.0)
-                    how = self._how(running, status, "ended", " as it started")
-                    raise RunError(f"{self.program} {how}{_taken(endpoint)}") from error
+                    raise self._died(running, status, "ended", " as it started", _taken(endpoint)) from error
                 if time.monotonic() > deadline:
                     raise RunError(f"{self.program} did not answer within {limit:g} s: {error}") from error
                 patience *= 2

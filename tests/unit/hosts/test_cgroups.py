@@ -9,6 +9,8 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +18,7 @@ import pytest
 
 from dyno.hosts import LocalHost, UndoJournal, cgroups, leftovers
 from dyno.hosts.accounts import Account
-from dyno.hosts.cgroups import Hierarchy, cpu_numbers, hierarchies, limits_in_force, limits_of
+from dyno.hosts.cgroups import Hierarchy, Kills, cpu_numbers, hierarchies, limits_in_force, limits_of
 from dyno.hosts.confinement import Confinement
 from dyno.hosts.process import Process
 from dyno.model.base import RunError, UserError
@@ -125,6 +127,24 @@ def test_a_process_that_needs_more_memory_is_killed_and_counted(host: LocalHost,
     confined = host.confine(machine(memory="32 MiB"))
     assert start(confined, [sys.executable, "-c", f"bytearray({256 * MIB})"]).wait(LIMIT_S) == -signal.SIGKILL
     assert limits_in_force(confined.group or "")["oom_kills"] == 1
+
+
+@needs_groups
+def test_who_was_killed_for_memory_is_known_though_its_own_group_is_gone(host: LocalHost, start: Start) -> None:
+    # An engine removes a container's group as soon as its server has ended, and version 1 counted the kill there.
+    confined = host.confine(machine(memory="32 MiB"))
+    with closing(Kills(confined.group or "")) as earlier:
+        children = [folder / "container" for folder in folders_of((confined.group or "").strip("/"))]
+        for child in children:
+            child.mkdir()
+        inside = replace(confined, procs=tuple(child / "cgroup.procs" for child in children))
+        assert start(inside, [sys.executable, "-c", f"bytearray({256 * MIB})"]).wait(LIMIT_S) == -signal.SIGKILL
+        for child in children:
+            child.rmdir()
+        assert earlier.count() == 1
+        assert earlier.count() == 1
+        with closing(Kills(confined.group or "")) as later:
+            assert later.count() == 0
 
 
 @needs_groups
