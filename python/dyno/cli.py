@@ -25,6 +25,7 @@ from dyno.analysis import (
     gate_sessions,
     refuse_unlike,
     timing,
+    why_unmeasured,
 )
 from dyno.design import FEWEST_BLOCKS, forecast, of_pilot
 from dyno.hosts import LocalHost, UndoJournal, tools, undo
@@ -37,6 +38,8 @@ from dyno.model.base import RunError, UserError
 from dyno.model.disturbances import disturbances
 from dyno.model.findings import Findings
 from dyno.model.gate import Gate
+from dyno.model.responses import lookup
+from dyno.model.responses import names as response_names
 from dyno.model.run import Outcome, RunRecord
 from dyno.model.selfcheck import Scale, Selfcheck
 from dyno.model.study import Cell, Study
@@ -52,6 +55,7 @@ from dyno.selfcheck.kept import UnreadableSelfcheck, keep, kept
 from dyno.store import Results, StoreFull, list_results, new_results
 from dyno.study import attached, interleave, json_schema, load
 from dyno.study import check as check_study
+from dyno.study.errors import not_found
 
 DONE, NOT_OK, BAD_INPUT, CANNOT_TELL, INTERRUPTED = 0, 1, 2, 3, 130
 
@@ -437,7 +441,7 @@ def show(folder: Path, form: str, chosen: tuple[str, ...], timed: bool) -> int:
     known = list(dict.fromkeys(cell.response for cell in findings.cells))
     for name in chosen:
         if name not in known:
-            raise UserError(f"--response {name}: not measured here; there are {', '.join(known)}")
+            raise UserError(_no_response(results, name, known))
     if form == "json":
         click.echo(to_json(findings))
     elif form == "csv":
@@ -446,6 +450,16 @@ def show(folder: Path, form: str, chosen: tuple[str, ...], timed: bool) -> int:
         show_findings(findings, Console(highlight=False), chosen or None)
         _show_block(results)
     return DONE
+
+
+def _no_response(results: Results, name: str, measured: Sequence[str]) -> str:
+    """A word that is no response, or a response that these runs have no figure of, and why where that is known."""
+    try:
+        lookup(name)
+    except KeyError:
+        return f"--response: {not_found('response', name, dict.fromkeys([*measured, *response_names()]), 'responses')}"
+    why = why_unmeasured(results.study, results.runs, name)
+    return f"--response {name}: not measured here{f', since {why}' if why else ''}; there are {', '.join(measured)}"
 
 
 def _show_timing(results: Results, form: str, chosen: Sequence[str]) -> int:

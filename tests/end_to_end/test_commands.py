@@ -282,7 +282,8 @@ def test_show_knows_the_responses_that_there_are(dyno: Dyno, study: Write, tmp_p
     dyno("run", study())
     folder = results_of(tmp_path, "simulated")
     assert "mean latency" in dyno("show", folder, "--response", "latency_mean").stdout
-    refused(dyno("show", folder, "--response", "latncy"), "latncy", "throughput")
+    refused(dyno("show", folder, "--response", "latncy_p99"), "unknown response", "did you mean 'latency_p99'?")
+    refused(dyno("show", folder, "--response", "cpu.util"), "not measured here, since the study has no observer")
     timed, *_ = json.loads(dyno("show", folder, "--timing", "--format", "json").stdout)
     assert {each["step"] for each in timed["steps"]} >= {"restore", "start", "ready", "drive", "stop"}
     assert "around the run" in dyno("show", folder, "--timing").stdout

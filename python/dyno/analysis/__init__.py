@@ -6,6 +6,7 @@ from dyno.analysis.findings import analyse
 from dyno.analysis.folders import agreement, compare_folders
 from dyno.analysis.gate import Session, cannot_tell, gate_blocks, gate_sessions, refuse_unlike
 from dyno.analysis.timing import timing
+from dyno.analysis.unmeasured import why_unmeasured
 
 __all__ = [
     "Session",
@@ -17,4 +18,5 @@ __all__ = [
     "gate_sessions",
     "refuse_unlike",
     "timing",
+    "why_unmeasured",
 ]

@@ -22,6 +22,7 @@ from dyno.analysis.comparisons import NO_MEANS, Measured, between
 from dyno.analysis.sentences import NOT_JUDGED, capital, levels
 from dyno.analysis.table import Table
 from dyno.analysis.targets import is_chosen
+from dyno.analysis.unmeasured import why_unmeasured
 from dyno.model import bounds, responses
 from dyno.model.findings import ClaimResult, ClaimVerdict, Evidence, Interval, format_estimate, format_ratio
 from dyno.model.published import (
@@ -221,7 +222,8 @@ def _measured(study: Study, table: Table, parts: Sequence[_Part], confidence: fl
     for part in parts:
         title, b = responses.lookup(part.response).title, cells[part.b]
         if part.response not in table.values:
-            found[part] = f"{title} was not measured"
+            why = why_unmeasured(study, table.ok_runs, part.response)
+            found[part] = f"{title} was not measured{f', since {why}' if why else ''}"
         elif part.a is not None:
             a = cells[part.a]
             found[part] = _ratio(between(study, table, part.response, a, b, _names(a, b)), title, a, b, confidence)

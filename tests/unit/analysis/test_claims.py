@@ -86,7 +86,9 @@ def test_the_reason_of_each_verdict_is_said_with_its_figures(mariadb: Findings) 
         "One of 3 counts alone only at 98.33% confidence, which it does not reach."
     )
     assert reasons["overhead-b-c"] == "The study does not say how it could be checked."
-    assert reasons["cpu-or-disk"].startswith("Not known: CPU utilisation was not measured (and")
+    assert reasons["cpu-or-disk"].startswith(
+        "Not known: CPU utilisation was not measured, since the study has no observer `machine`, which measures it (and"
+    )
 
 
 def test_what_this_kind_of_machine_cannot_judge_stays_open_whatever_was_measured(mariadb: Findings) -> None:

@@ -1,0 +1,29 @@
+"""Why a response has no figure, as far as the plan and the runs tell."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from dyno.model.run import Outcome, RunRecord
+from dyno.model.study import Study
+
+WATCHED = "machine"  # the kind of observer whose samples make the responses that end with `.util`
+USUAL_HZ = 1.0  # samples a second of that observer, where a plan does not say it
+
+
+def why_unmeasured(study: Study, runs: Sequence[RunRecord], response: str) -> str:
+    """A clause without its full stop; empty where it is not known."""
+    if not response.endswith(".util"):
+        return ""
+    watching = next((each for each in study.observe if each.kind == WATCHED), None)
+    if watching is None:
+        return f"the study has no observer `{WATCHED}`, which measures it"
+    interval = 1 / float(watching.options.get("hz") or USUAL_HZ)
+    lengths = [run.measured.seconds for run in runs if run.outcome is Outcome.OK and run.measured]
+    # What counts is a sample that is wholly of the measured part: in one of two intervals there is always one.
+    if not lengths or max(lengths) >= 2 * interval:
+        return ""
+    longest, between = f"{max(lengths):.3g} s", f"{interval:.3g} s"
+    if max(lengths) < interval:
+        return f"runs of {longest} are shorter than the {WATCHED} observer's interval of {between}"
+    return f"no whole interval of {between} of the {WATCHED} observer lies within runs of {longest}"
