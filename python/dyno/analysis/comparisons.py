@@ -230,7 +230,9 @@ def _comparison(
         pace=found.pace,
         confounded=confounded.get((pair.a.index, pair.b.index), ()),
     )
-    sentence = sentences.comparison(comparison, paired=found.paired, of_means=of_means, why_not=found.why_not)
+    sentence = sentences.comparison(
+        comparison, study.telling(pair.within), paired=found.paired, of_means=of_means, why_not=found.why_not
+    )
     return comparison.model_copy(update={"sentence": sentence})
 
 

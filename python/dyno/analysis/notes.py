@@ -66,15 +66,17 @@ def notes(
         yield "The study has not ended: every figure may still change."
     if not study.judged:
         yield "Scale smoke: sizes are tiny, and nothing is judged: the figures say nothing of how fast anything is."
+    if shared := study.shared():
+        yield f"All cells are with {levels(shared)}, which their names leave out."
     yield from disturbed
-    yield from _missing(table, cells)
+    yield from _missing(study, table, cells)
     yield from _precision(study, cells)
     yield from _courses(study, table)
     yield from _within(study, table, cells)
     yield from _allowance(cells, drifted)
     measured = sum(bool(cell.n) for cell in cells)
     yield from drift.notes(study, drifted, measured, any(cell.ci for cell in cells))
-    yield from _unlike_noise(cells)
+    yield from _unlike_noise(study, cells)
     yield from _promises(study, table)
     yield from _errors(table)
     yield from _failed_in_tails(study, table)
@@ -88,7 +90,7 @@ def notes(
     yield _caches(study, table)
 
 
-def _unlike_noise(cells: Sequence[CellSummary]) -> Iterator[str]:
+def _unlike_noise(study: Study, cells: Sequence[CellSummary]) -> Iterator[str]:
     """Cells whose spread is beyond that of the others, whose own few runs have to say how noisy they are."""
     several = [cell for cell in cells if cell.n > 1 and cell.cov is not None]
     covs = np.array([cell.cov for cell in several], dtype=np.float64)
@@ -96,7 +98,7 @@ def _unlike_noise(cells: Sequence[CellSummary]) -> Iterator[str]:
     if not noisy.any():
         return
     named = [
-        f"{_name(cell)} by {format_share(cell.cov or 0.0)}"
+        f"{_name(study, cell)} by {format_share(cell.cov or 0.0)}"
         for cell, is_noisy in zip(several, noisy, strict=True)
         if is_noisy
     ]
@@ -108,16 +110,16 @@ def _unlike_noise(cells: Sequence[CellSummary]) -> Iterator[str]:
     )
 
 
-def _name(cell: CellSummary) -> str:
-    return levels(cell.levels) or "the only cell"
+def _name(study: Study, cell: CellSummary) -> str:
+    return levels(study.telling(cell.levels)) or "the only cell"
 
 
-def _missing(table: Table, cells: Sequence[CellSummary]) -> Iterator[str]:
+def _missing(study: Study, table: Table, cells: Sequence[CellSummary]) -> Iterator[str]:
     if table.other_runs and table.ok_runs:
         kinds = Counter(run.outcome.value for run in table.other_runs)
         parts = ", ".join(f"{count:,} {kind}" for kind, count in kinds.items())
         yield f"Not ok, and in no figure: {parts} of {len(table.ok_runs) + len(table.other_runs):,} runs."
-    without = [_name(cell) for cell in cells if not cell.n]
+    without = [_name(study, cell) for cell in cells if not cell.n]
     if without and len(without) < len(cells):
         yield f"No ok run in {counted(len(without), 'cell')}: {listed(without)}."
     if table.not_finite:
@@ -131,9 +133,9 @@ def _precision(study: Study, cells: Sequence[CellSummary]) -> Iterator[str]:
     asked, confidence = format_percent(rule.precision), format_percent(rule.confidence)
     goal = f"{asked} at {confidence} confidence, of the {rule.precision_of} of {rule.of}"
     short = [
-        _name(cell)
+        _name(study, cell)
         if cell.reached is None
-        else f"{_name(cell)} ({rule.precision_of} to {format_reached(cell.reached, rule.precision)})"
+        else f"{_name(study, cell)} ({rule.precision_of} to {format_reached(cell.reached, rule.precision)})"
         for cell in cells
         if cell.n and not cell.converged
     ]

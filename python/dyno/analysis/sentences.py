@@ -52,13 +52,14 @@ NOT_JUDGED = "scale smoke shows that everything works, not how fast anything is"
 OF_MEANS = ", of means since 0 has no logarithm"
 
 
-def comparison(found: Comparison, *, paired: bool, of_means: bool, why_not: str) -> str:
+def comparison(found: Comparison, told: Mapping[str, str], *, paired: bool, of_means: bool, why_not: str) -> str:
     """One comparison as one sentence: direction, ratio, interval, adjusted p and n.
 
-    It begins with a word of ours: a factor's spelling means something.
+    `told` has those of the other factors' levels that need saying. It begins with a word of ours: a factor's spelling
+    means something.
     """
     known = responses.lookup(found.response)
-    where = f"With {levels(found.within)}, " if found.within else ""
+    where = f"With {levels(told)}, " if told else ""
     factor, a, b = found.factor, found.a, found.b
     if found.ratio is None or found.ci is None:
         if not where:

@@ -289,6 +289,16 @@ class Study(Frozen):
     targets: tuple[Target, ...] = ()
     published: Published | None = None
 
+    def telling(self, levels: Mapping[str, str]) -> dict[str, str]:
+        """Those levels that tell cells apart; all of them where each factor has a single level."""
+        varied = {factor.name for factor in self.factors if len(factor.levels) > 1}
+        return {name: level for name, level in levels.items() if name in varied or not varied}
+
+    def shared(self) -> dict[str, str]:
+        """The levels that all cells have, which need saying but once; none where that is all that they have."""
+        first = self.cells[0].levels
+        return {name: level for name, level in first.items() if name not in self.telling(first)}
+
     @property
     def judged(self) -> bool:
         """Whether its statistics say anything: at scale smoke sizes are tiny, and runs only show that all works."""

@@ -40,7 +40,7 @@ from dyno.model.study import Study
 from dyno.model.units import format_percent, format_size
 from dyno.report import figures
 from dyno.report.figures import Figure, Palette
-from dyno.report.figures.style import capital, label
+from dyno.report.figures.style import capital, label, varied
 from dyno.report.runs import notable
 from dyno.report.selfcheck import block_of
 from dyno.report.source import Source
@@ -161,6 +161,7 @@ def _page(
     return template.render(
         findings=findings,
         study=study,
+        telling=varied(study) or study.factors,
         parts=_parts(findings),
         device=of_device(findings),
         most_sentences=MOST_SENTENCES,
@@ -264,8 +265,8 @@ _WHOLE = re.compile(r"\S+ \[[^\]]*\]|n = [\d,]+ \w+")
 
 
 def _unbroken(text: str) -> str:
-    """Keep an estimate and its interval on one line, by spaces that do not break."""
-    return _WHOLE.sub(lambda found: found[0].replace(" ", "\u00a0"), text)
+    """Keep an estimate and its interval on one line, by spaces that do not break and a word joiner in 8.7e-05."""
+    return _WHOLE.sub(lambda found: found[0].replace(" ", "\u00a0").replace("e-", "e-\u2060"), text)
 
 
 def _is_table(value: Any) -> bool:

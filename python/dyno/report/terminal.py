@@ -234,7 +234,9 @@ def _head(findings: Findings) -> Group:
 
 def _cells(cells: Sequence[CellSummary], findings: Findings) -> Table:
     table = _table()
-    factors = list(dict.fromkeys(factor for cell in cells for factor in cell.levels))
+    levels = {factor: {cell.levels.get(factor) for cell in cells} for cell in cells for factor in cell.levels}
+    # What all cells have is told once, in a note.
+    factors = [factor for factor, names in levels.items() if len(names) > 1] or list(levels)
     _columns(table, *(factors or ["cell"]))
     device = of_device(findings)
     _columns(table, "n", "not ok", "mean", "sd", "cov", "interval", "+-", *device, justify="right")

@@ -732,7 +732,7 @@ def test_what_is_shown_to_be_within_the_margin_is_called_equal() -> None:
     assert found.verdict == "equivalent"
     assert found.equivalent
     assert found.margin == 0.02
-    assert "level b and a are shown to be within 2% of each other in throughput" in found.sentence
+    assert "In throughput, level b and a are shown to be within 2% of each other" in found.sentence
     strict = only(pairs_of([1.001], n=20, min=20, max=20, equivalence="0.1%").comparisons)[0]
     assert strict.verdict == "no difference shown"
     assert strict.equivalent is False

@@ -27,6 +27,7 @@ from dyno.report.figures.style import (
 
 MOST_FACETS = 24
 COLUMNS = 3
+DODGE = 0.015  # of the axis, between the marks of two lines at one level
 
 
 def lines(study: Study, findings: Findings, palette: Palette) -> Figure | None:
@@ -40,9 +41,14 @@ def lines(study: Study, findings: Findings, palette: Palette) -> Figure | None:
     rest = [factor for factor in factors if factor is not over and factor is not series]
     facets = [pick(levels, rest) for levels in combinations(study, rest)][:MOST_FACETS]
     known = responses.lookup(findings.response)
+    ticks = [float(level.name) for level in over.levels]
+    names = [level.name for level in series.levels] if series else []
     rows: list[Row] = [
         {
             "x": float(cell.levels[over.name]),
+            "at": _dodged(float(cell.levels[over.name]), ticks, names.index(cell.levels[series.name]), len(names))
+            if series
+            else float(cell.levels[over.name]),
             "series": cell.levels[series.name] if series else "",
             "facet": pick(cell.levels, rest),
             "mean": cell.mean,
@@ -54,12 +60,10 @@ def lines(study: Study, findings: Findings, palette: Palette) -> Figure | None:
         for cell in cells
         if pick(cell.levels, rest) in facets
     ]
-    ticks = [float(level.name) for level in over.levels]
-    x = alt.X("x:Q", title=over.name, scale=_scale(ticks), axis=alt.Axis(values=ticks, grid=False, format="~g"))
+    x = alt.X("at:Q", title=over.name, scale=_scale(ticks), axis=alt.Axis(values=ticks, grid=False, format="~g"))
     y_title = f"{known.title} ({known.unit})"
     base = alt.Chart().encode(x=x)
     if series:
-        names = [level.name for level in series.levels]
         both = legend(names)  # the renderer joins legends that are alike
         colour = alt.Color("series:N", title=series.name, scale=palette.scale(series), legend=both)
         shape = alt.Shape("series:N", title=series.name, scale=alt.Scale(domain=names), legend=both)
@@ -116,10 +120,23 @@ def _series(factors: list[Factor], over: Factor, compare: str | None) -> Factor 
     return others[0] if others else None
 
 
+def _dodged(x: float, ticks: list[float], place: int, of: int) -> float:
+    """Where one of several lines has its mark: beside the others, so that no interval hides another."""
+    low, high = min(ticks), max(ticks)
+    aside = DODGE * (place - (of - 1) / 2)
+    if _by_doublings(ticks):
+        return float(x * (high / low) ** aside)
+    return x + aside * (high - low)
+
+
+def _by_doublings(ticks: list[float]) -> bool:
+    return min(ticks) > 0 and max(ticks) / min(ticks) >= 8
+
+
 def _scale(ticks: list[float]) -> alt.Scale:
     """By doublings where the levels grow that way; where they are spread more evenly, as plain numbers."""
     low, high = min(ticks), max(ticks)
-    margin = 0.04
-    if low > 0 and high / low >= 8:
+    margin = 0.06
+    if _by_doublings(ticks):
         return alt.Scale(type="log", base=2, domain=[low * (low / high) ** margin, high * (high / low) ** margin])
     return alt.Scale(domain=[low - margin * (high - low), high + margin * (high - low)], nice=False, zero=False)
