@@ -95,9 +95,9 @@ impl Seen {
         pairs.sum()
     }
 
-    /// Least and most of a gauge about the end of a tool.
+    /// Least and most of a gauge while a tool ran: it looks at an instant that it does not tell.
     fn gauge(&self, subject: &str, metric: &str, told: &Told) -> Option<(f64, f64)> {
-        let (from_s, to_s) = (told.from_s + SECONDS - 1.0, told.to_s + 1.0);
+        let (from_s, to_s) = (told.from_s - 1.0, told.to_s + 1.0);
         let values = self.values.get(&(subject.to_owned(), metric.to_owned()))?;
         let near = values
             .iter()
@@ -453,8 +453,7 @@ fn talk(stop: &AtomicBool) {
 
 #[test]
 fn means_are_those_of_mpstat_vmstat_iostat_pidstat_and_sar() {
-    // A gauge that somebody else's work moves in the instant of a tool's look, such as by dropping the page cache, is
-    // another one in the next of ours.
+    // What somebody else's work moves between two samples is not seen: the next attempt has other instants.
     let mut wrong = Vec::new();
     for _ in 0..ATTEMPTS {
         wrong = side_by_side();
