@@ -613,7 +613,7 @@ def test_go_ycsb_writes_every_row_that_dyno_loaded_with_keys_in_their_order(
 
 
 def test_go_ycsb_is_ended_by_time_and_loads_hashed_keys_itself(place: Place, runners: Runners) -> None:
-    options = {"mix": "a", "records": 200, "operations": None, "duration": "500 ms", "threads": 2}
+    options = {"mix": "a", "key_chooser": "ycsb-zipfian", "records": 200, "duration": "500 ms", "operations": None}
     measured, checked = carry_out_and_check(make("ycsb", driver="go-ycsb", **options), "mariadb", place, runners)
     assert (measured.ended_by, measured.errors, checked) == ("duration", {}, Checked())
     assert 0 < measured.responses["elapsed"] < 5
