@@ -303,11 +303,3 @@ def test_resuming_where_nothing_is_makes_no_folder(tmp_path: Path, dyno: Dyno, s
     answer = dyno("run", study(), "--resume", "--results", "new")
     assert (answer.returncode, "nothing to resume" in answer.stderr) == (2, True)
     assert not (tmp_path / "new").exists()
-
-
-def test_the_protocol_of_a_system_leads_to_its_kind(dyno: Dyno, study: Study) -> None:
-    answer = dyno("check", study(tool_study("kind: ycsb, mix: a, operations: 9").replace("mariadb", "mysql")))
-    assert answer.returncode == 2
-    assert "study.yaml:4: system.kind: unknown kind 'mysql'; the one that speaks its protocol is 'mariadb'" in (
-        answer.stderr
-    )

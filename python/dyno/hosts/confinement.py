@@ -10,6 +10,8 @@ from dyno.hosts.accounts import Account
 
 # Joined before the program is there, so that nothing of it is ever outside; the shell becomes the program.
 _JOIN = 'while [ "$1" != -- ]; do echo $$ >"$1" || exit 126; shift; done; shift; exec "$@"'
+# What shells add to the environment, so that a server would differ by it from one that no shell started.
+_UNSHELLED = ["env", "--unset=PWD", "--unset=OLDPWD", "--unset=SHLVL", "--unset=_"]
 
 
 @dataclass(frozen=True)
@@ -32,4 +34,6 @@ class Confinement:
             groups = ",".join(map(str, account.groups))
             who = [f"--reuid={account.uid}", f"--regid={account.gid}"]
             words = ["setpriv", *who, f"--groups={groups}" if groups else "--clear-groups", *words]
-        return ["sh", "-c", _JOIN, "sh", *map(str, self.procs), "--", *words], None
+            # As without groups: another user may not be let into the present folder.
+            words = ["env", "--chdir=/", *words]
+        return ["sh", "-c", _JOIN, "sh", *map(str, self.procs), "--", *_UNSHELLED, *words], None

@@ -122,6 +122,5 @@ class Rooms:
             observers={name: kind.Options for name, kind in self.observers.items()},
             # The first is what a study has that names none.
             deployments=tuple(sorted(self.deployments, key=lambda name: (name != Native.kind, name))),
-            spoken={kind.backend: name for name, kind in self.systems.items() if kind.backend not in self.systems},
             mismatches=self.mismatches,
         )

@@ -330,7 +330,5 @@ class Kinds:
     workloads: Mapping[str, type[BaseModel]] = field(default_factory=dict)
     observers: Mapping[str, type[BaseModel]] = field(default_factory=dict)
     deployments: tuple[str, ...] = ("native",)
-    spoken: Mapping[str, str] = field(default_factory=dict)
-    """The protocols that systems speak, each with the kind that does: what a user may take for the name of a kind."""
     mismatches: Callable[[Study], Iterable[Mismatch]] = lambda _: ()
     """What of a study's kinds does not go together."""

@@ -518,7 +518,7 @@ def _system(tree: Branch, kinds: Kinds, problems: list[Problem]) -> tuple[KindSp
     section = validate(SystemSection, tree, ("system",), node, problems)
     if section is None:
         return None
-    kind = _kind(tree, "system", kinds.systems, problems, kinds.spoken)
+    kind = _kind(tree, "system", kinds.systems, problems)
     if not _deployment_is_known(tree, section.deployment, kinds, problems) or kind is None:
         return None
     config = node.get("config") if isinstance(node, Branch) else None
@@ -545,7 +545,7 @@ def _workload(tree: Branch, kinds: Kinds, problems: list[Problem]) -> KindSpec |
         only_kind = Branch({key: entry for key, entry in node.entries.items() if key == "kind"}, node.place)
     if validate(WorkloadSection, tree, ("workload",), only_kind, problems) is None:
         return None
-    kind = _kind(tree, "workload", kinds.workloads, problems, {})
+    kind = _kind(tree, "workload", kinds.workloads, problems)
     if kind is None or not isinstance(node, Branch):
         return None
     return _options(kind, kinds.workloads[kind], tree, ("workload",), node.without("kind"), problems, also=("kind",))
@@ -556,17 +556,13 @@ def _kind(
     section: str,
     known: Mapping[str, type[BaseModel]],
     problems: list[Problem],
-    meant: Mapping[str, str],
 ) -> str | None:
     _, node, _ = deepest(tree, (section, "kind"))
     name = plain(node)
     if name in known:
         return str(name)
     via = f" (from {shown(node.via)})" if isinstance(node, Leaf) and node.via else ""
-    if name in meant:
-        text = f"unknown kind {shown(name)}; the one that speaks its protocol is {shown(meant[name])}"
-    else:
-        text = not_found("kind", name, sorted(known), "kinds")
+    text = not_found("kind", name, sorted(known), "kinds")
     problems.append(Problem(node.place, f"{section}.kind", text + via))
     return None
 

@@ -10,6 +10,8 @@ import pytest
 from dyno.hosts import LocalHost
 from dyno.hosts.accounts import Account
 from dyno.hosts.confinement import Confinement
+from dyno.hosts.leftovers import TOKEN_VARIABLE
+from dyno.hosts.programs import SYSTEM_PATH
 from dyno.model.base import RunError
 from tests.unit.hosts.rights import needs_root
 
@@ -44,6 +46,14 @@ def test_an_account_without_groups_keeps_none_of_roots(host: LocalHost, tmp_path
     argv, _ = Confinement(procs=(tmp_path / "cgroup.procs",)).around(["id", "-G"], alone)
     of_root = ["setpriv", "--groups=0,4", *argv]
     assert host.run(of_root, limit=LIMIT_S, log=tmp_path / "log") == "65534\n"
+
+
+def test_what_joins_a_group_has_the_environment_that_it_was_given_and_no_more(host: LocalHost, tmp_path: Path) -> None:
+    argv, _ = Confinement(procs=(tmp_path / "cgroup.procs",)).around(["env"], None)
+    process = host.start(argv, log=tmp_path / "log", environment={"PATH": SYSTEM_PATH, "B": "2"})
+    assert process.wait(LIMIT_S) == 0
+    shown = (tmp_path / "log.stdout").read_text().splitlines()
+    assert sorted(line for line in shown if not line.startswith(f"{TOKEN_VARIABLE}=")) == ["B=2", f"PATH={SYSTEM_PATH}"]
 
 
 def test_words_reach_the_program_as_they_are(host: LocalHost, tmp_path: Path) -> None:
