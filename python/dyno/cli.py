@@ -25,6 +25,7 @@ from dyno.analysis import (
     gate_sessions,
     refuse_unlike,
     timing,
+    usages,
     why_unmeasured,
 )
 from dyno.design import FEWEST_BLOCKS, forecast, of_pilot
@@ -405,7 +406,10 @@ def _conclude(folder: Path, ending: Ending | None, *, shows: bool = True) -> int
 
 def _findings(results: Results, explained: Sequence[str] = ()) -> Findings:
     disturbed = tuple(disturbances(results.environment))
-    return analyse(results.study, results.runs, ended=results.ended, explained=explained, disturbed=disturbed)
+    used = usages(results.runs, results.all_samples(), results.all_intervals())
+    return analyse(
+        results.study, results.runs, ended=results.ended, explained=explained, disturbed=disturbed, used=used
+    )
 
 
 def _what_is_wrong(study: Study, runs: Sequence[RunRecord], findings: Findings) -> list[str]:

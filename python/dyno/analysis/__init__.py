@@ -7,6 +7,7 @@ from dyno.analysis.folders import agreement, compare_folders
 from dyno.analysis.gate import Session, cannot_tell, gate_blocks, gate_sessions, refuse_unlike
 from dyno.analysis.timing import timing
 from dyno.analysis.unmeasured import why_unmeasured
+from dyno.analysis.usage import usages
 
 __all__ = [
     "Session",
@@ -18,5 +19,6 @@ __all__ = [
     "gate_sessions",
     "refuse_unlike",
     "timing",
+    "usages",
     "why_unmeasured",
 ]

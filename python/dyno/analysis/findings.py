@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 
 from dyno.analysis import claims, effects, published, targets
 from dyno.analysis.answer import answer, no_ok_run, not_judged, staged_answer
@@ -29,6 +30,7 @@ from dyno.model.findings import (
 from dyno.model.run import Outcome, RunRecord
 from dyno.model.stages import comparing
 from dyno.model.study import Study
+from dyno.model.usage import Usage
 
 PILOT = "No answer: this is a pilot, a few blocks to plan the study by."
 
@@ -40,8 +42,11 @@ def analyse(
     ended: str | None,
     explained: Sequence[str] = (),
     disturbed: Sequence[str] = (),
+    used: Mapping[int, Usage] = MappingProxyType({}),
 ) -> Findings:
     """All that the runs of a study say. `ended` is why the study ended; None where it has not.
+
+    `used` is what the observed ones used, by run.
 
     What explains the variation, the shape over ordered factors and drift are given of the deciding response, and of
     those that `explained` names besides. `disturbed` says what else went on on the machine.
@@ -49,16 +54,21 @@ def analyse(
     Raises ValueError for a run of a cell that the study has not.
     """
     found = _whole if study.stages is None else _staged
-    return found(study, runs, ended, explained, disturbed)
+    return found(study, runs, ended, explained, disturbed, used)
 
 
 def _staged(
-    study: Study, runs: Sequence[RunRecord], ended: str | None, explained: Sequence[str], disturbed: Sequence[str]
+    study: Study,
+    runs: Sequence[RunRecord],
+    ended: str | None,
+    explained: Sequence[str],
+    disturbed: Sequence[str],
+    used: Mapping[int, Usage],
 ) -> Findings:
     """Findings of stage two alone, with what stage one picked for it beside them."""
     chosen = choose(study, runs)
     compared = compared_runs(runs, chosen)
-    found = _whole(comparing(study, [choice.cell for choice in chosen]), compared, ended, explained, disturbed)
+    found = _whole(comparing(study, [choice.cell for choice in chosen]), compared, ended, explained, disturbed, used)
     return found.model_copy(
         update={
             "answer": _staged_answer(study, runs, found, chosen),
@@ -82,9 +92,14 @@ def _staged_answer(study: Study, runs: Sequence[RunRecord], found: Findings, cho
 
 
 def _whole(
-    study: Study, runs: Sequence[RunRecord], ended: str | None, explained: Sequence[str], disturbed: Sequence[str]
+    study: Study,
+    runs: Sequence[RunRecord],
+    ended: str | None,
+    explained: Sequence[str],
+    disturbed: Sequence[str],
+    used: Mapping[int, Usage],
 ) -> Findings:
-    table = tabulate(study, runs)
+    table = tabulate(study, runs, used)
     cells: list[CellSummary] = []
     order = response_order(study, table)
     confounding = confounders(study, table)

@@ -6,6 +6,7 @@ import math
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import NamedTuple
 
 import numpy as np
@@ -16,6 +17,7 @@ from dyno.model.findings import Pace
 from dyno.model.run import Course, Outcome, RunRecord
 from dyno.model.stages import COMPARING
 from dyno.model.study import Study
+from dyno.model.usage import Usage
 
 UNSTEADY: tuple[Course, ...] = ("slowing down", "none")
 
@@ -47,6 +49,7 @@ class Table:
     unsteady: Counter[int] = field(default_factory=Counter)  # ok runs of a cell that reached no steady state
     loops: dict[int, set[str]] = field(default_factory=lambda: defaultdict(set))  # that a cell's ok runs were driven in
     paces: dict[int, Pace] = field(default_factory=dict)  # of the cells whose throughput was not the system's alone
+    used: dict[int, dict[int, Usage]] = field(default_factory=lambda: defaultdict(dict))  # cell -> block, of ok runs
 
     def of(self, response: str, cell: int) -> list[float]:
         """The values of a response in the cell's ok runs, in order of execution."""
@@ -86,8 +89,8 @@ def compared(study: Study, runs: Sequence[RunRecord]) -> Sequence[RunRecord]:
     return runs if study.stages is None else [run for run in runs if run.slot.stage == COMPARING]
 
 
-def tabulate(study: Study, runs: Sequence[RunRecord]) -> Table:
-    """Group the runs. Raises ValueError for a run of a cell that the study has not."""
+def tabulate(study: Study, runs: Sequence[RunRecord], used: Mapping[int, Usage] = MappingProxyType({})) -> Table:
+    """Group the runs, with what they `used` by run. Raises ValueError for a run of a cell that the study has not."""
     cells = {cell.index for cell in study.cells}
     table = Table()
     for run in sorted(runs, key=lambda record: record.run):
@@ -105,6 +108,8 @@ def tabulate(study: Study, runs: Sequence[RunRecord]) -> Table:
             table.unsteady[slot.cell] += 1
         if run.loop:
             table.loops[slot.cell].add(run.loop)
+        if run.run in used:
+            table.used[slot.cell][slot.block] = used[run.run]
         if pace := _pace(run):
             table.paces[slot.cell] = pace
         for name, value in run.responses.items():

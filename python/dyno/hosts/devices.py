@@ -107,6 +107,13 @@ class Device:
             return self.below.fastest_read_bytes_s() if self.below else None
         return FASTEST_READ_BYTES_S.get(self.kind)
 
+    def disk(self) -> str | None:
+        """The whole disk that it is or is a partition of, by the kernel's name; None where it is no block device."""
+        if self.folder is None:
+            return None
+        whole = self.folder.resolve()
+        return whole.parent.name if (whole / "partition").exists() else whole.name
+
     def hardware(self) -> Device:
         """The device itself, or what is at the bottom of a loop device."""
         return self.below.hardware() if self.below else self

@@ -417,6 +417,7 @@ class Execution:
             status=_finite({**(measured.status if measured else {}), **self._machine, **self._status}),
             caches=self._caches,
             deployed=self._deployed,
+            disk=self.site.device.disk(),
             commands=tuple(self._runner.commands) if self._runner else (),
             versions={**self.versions, **(measured.versions if measured else {})},
             driver=measured.job if measured else {},

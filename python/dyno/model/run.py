@@ -132,6 +132,9 @@ class RunRecord(Frozen):
     deployed: Annotated[
         dict[str, Scalar], Field(description="how the system was deployed, as found while it ran: what may confound")
     ] = {}
+    disk: Annotated[
+        str | None, Field(description="the block device of the data, as samples name it; None where there is none")
+    ] = None
     commands: Annotated[tuple[tuple[str, ...], ...], Field(description="each command started, word by word")] = ()
     versions: dict[str, str] = {}
     driver: Annotated[dict[str, Any], Field(description="the job that the driver was given")] = {}

@@ -1,0 +1,95 @@
+"""What a run's measured part used: of the machine, by whom, and for each operation.
+
+Names are `whose.what`: `server.cpu` is the CPU time of the system's processes, `driver.cpu` that of the driver's,
+`machine.cpu` that of all. Each is counted in its base unit (seconds, bytes, or 1) and shown in another.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated
+
+from pydantic import Field
+
+from dyno.model.base import Frozen
+
+
+class Usage(Frozen):
+    """Of one run, over the samples that are wholly of its measured part. What was not observed is absent.
+
+    Figures of one observer are over the same samples; those of two may differ by the length of a sample.
+    """
+
+    seconds: Annotated[float, Field(description="of the machine's samples")]
+    operations: Annotated[float, Field(description="done in that time; a sample's end may cut an interval")]
+    samples: Annotated[int, Field(description="of the machine")]
+    cpus: Annotated[float, Field(description="CPUs that the machine has, used or not")]
+    per_op: Annotated[dict[str, float], Field(description="resource -> use per operation, in the base unit")] = {}
+    per_s: Annotated[dict[str, float], Field(description="resource -> use per second, in the base unit")] = {}
+    means: Annotated[
+        dict[str, float],
+        Field(description="gauges and shares over time: the metric of a sample -> its mean, each sample by its length"),
+    ] = {}
+
+
+@dataclass(frozen=True)
+class Resource:
+    """One that is used for operations. `scale` turns the base unit into `unit`, which a person reads."""
+
+    name: str
+    title: str
+    unit: str
+    scale: float = 1.0
+
+
+_KNOWN = {
+    resource.name: resource
+    for resource in (
+        Resource("server.cpu", "CPU time of the system", "us", 1e6),
+        Resource("server.usr", "user time of the system", "us", 1e6),
+        Resource("server.sys", "kernel time of the system", "us", 1e6),
+        Resource("driver.cpu", "CPU time of the driver", "us", 1e6),
+        Resource("driver.usr", "user time of the driver", "us", 1e6),
+        Resource("driver.sys", "kernel time of the driver", "us", 1e6),
+        # Of no process that is watched: the kernel's own threads, interrupts, and whatever else runs here.
+        Resource("rest.cpu", "CPU time of the rest of the machine", "us", 1e6),
+        Resource("machine.cpu", "CPU time of the machine", "us", 1e6),
+        Resource("machine.steal", "CPU time taken by the hypervisor", "us", 1e6),
+        Resource("server.wait", "time that the system's threads waited for a CPU", "us", 1e6),
+        Resource("driver.wait", "time that the driver's threads waited for a CPU", "us", 1e6),
+        Resource("server.throttled", "time that the system was held back by its CPU limit", "us", 1e6),
+        Resource("server.switches", "context switches of the system", "1"),
+        Resource("driver.switches", "context switches of the driver", "1"),
+        Resource("machine.switches", "context switches of the machine", "1"),
+        Resource("server.faults", "page faults of the system", "1"),
+        Resource("server.major_faults", "major page faults of the system", "1"),
+        Resource("server.read", "read from storage by the system", "B"),
+        Resource("server.written", "written to storage by the system", "B"),
+        Resource("disk.read", "read from the device of the data", "B"),
+        Resource("disk.written", "written to the device of the data", "B"),
+        Resource("disk.reads", "reads of the device of the data", "1"),
+        Resource("disk.writes", "writes of the device of the data", "1"),
+        Resource("disk.flushes", "flushes of the device of the data", "1"),
+        Resource("disk.busy", "time that the device of the data was busy", "us", 1e6),
+        Resource("disk.waited", "time that requests to the device of the data took, summed", "us", 1e6),
+        Resource("net.sent", "sent over the network, loopback included", "B"),
+        Resource("net.packets", "packets sent, loopback included", "1"),
+        Resource("server.syncs", "syncs that the system asked for", "1"),
+        Resource("server.logged", "written to its log by the system", "B"),
+        Resource("server.lock_waits", "waits for row locks", "1"),
+        Resource("server.lock_wait", "time waited for row locks", "us", 1e6),
+        Resource("server.instructions", "instructions of the system", "1"),
+        Resource("server.cycles", "cycles of the system", "1"),
+        Resource("workload.written", "written by the workload", "B"),
+    )
+}
+
+
+def resources() -> tuple[str, ...]:
+    """All that are known, in the order in which they are shown."""
+    return tuple(_KNOWN)
+
+
+def resource(name: str) -> Resource:
+    """The resource of that name. Raises KeyError."""
+    return _KNOWN[name]

@@ -1,0 +1,141 @@
+"""What a run used, from samples of which every figure is known."""
+
+from __future__ import annotations
+
+import polars as pl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dyno.analysis.usage import usages
+from dyno.model.run import Outcome, RunRecord, Slot
+from dyno.model.usage import Usage, resource, resources
+from dyno.observers.base import SAMPLE_COLUMNS
+
+S = 10**9
+Rows = list[tuple[float, str, str, str, float]]  # time in s, source, subject, metric, value
+
+
+def run(number: int = 1, from_s: float = 0.0, to_s: float = 100.0, disk: str | None = "loop1") -> RunRecord:
+    return RunRecord(
+        run=number,
+        slot=Slot(cell=0, block=number - 1),
+        levels={},
+        outcome=Outcome.OK,
+        started_ns=0,
+        ended_ns=0,
+        measured_from_ns=round(from_s * S),
+        measured_to_ns=round(to_s * S),
+        disk=disk,
+    )
+
+
+def sampled(rows: Rows, number: int = 1) -> pl.LazyFrame:
+    table = [
+        {"time_ns": round(at * S), "host": "local", "source": source, "subject": subject, "metric": metric, "value": v}
+        for at, source, subject, metric, v in rows
+    ]
+    return pl.DataFrame(table, schema=SAMPLE_COLUMNS).with_columns(pl.lit(number).alias("run")).lazy()
+
+
+def counted(parts: list[tuple[float, float, int]], number: int = 1) -> pl.LazyFrame:
+    """`parts` are from, to (s) and operations."""
+    rows = [{"start_ns": round(a * S), "end_ns": round(b * S), "count": count} for a, b, count in parts]
+    return pl.DataFrame(rows).with_columns(pl.lit(number).alias("run")).lazy()
+
+
+def of_one(rows: Rows, parts: list[tuple[float, float, int]], **of: float) -> Usage:
+    return usages([run(**of)], sampled(rows), counted(parts))[1]  # type: ignore[arg-type]
+
+
+def test_each_sample_weighs_by_the_time_that_it_tells_of() -> None:
+    rows: Rows = [
+        (0, "process", "server", "proc.cpu", 99.0),  # tells of a time before the measured part
+        (1, "process", "server", "proc.cpu", 50.0),
+        (4, "process", "server", "proc.cpu", 10.0),
+    ]
+    used = of_one(rows, [(0, 4, 400)])
+    assert used.per_s["server.cpu"] == pytest.approx((0.5 * 1 + 0.1 * 3) / 4)
+    assert used.per_op["server.cpu"] == pytest.approx(0.8 / 400)
+
+
+def test_only_whole_samples_of_the_measured_part_count_and_the_operations_of_just_that_time() -> None:
+    rows: Rows = [(at, "process", "server", "proc.read", 1000.0 * at) for at in range(11)]
+    # Samples tell of 3-4, 4-5, ... 7-8 s; the intervals are of 2 s, so that the first and the last are cut in half.
+    used = of_one(rows, [(at, at + 2, 100 * at + 100) for at in range(0, 10, 2)], from_s=2.5, to_s=8.5)
+    assert used.operations == pytest.approx(300 / 2 + 500 + 700)
+    assert used.per_op["server.read"] == pytest.approx(1000 * (4 + 5 + 6 + 7 + 8) / 1350)
+
+
+def test_whose_it_is_comes_from_the_subject_and_processes_of_one_kind_are_summed() -> None:
+    rows: Rows = [
+        (at, "process", subject, "proc.cswch", value)
+        for at in (0, 1)
+        for subject, value in (("server-1", 3.0), ("server-2", 4.0), ("driver", 5.0))
+    ]
+    rows += [(1, "process", "server-1", "proc.nvcswch", 10.0)]
+    used = of_one(rows, [(0, 1, 10)])
+    assert used.per_op == pytest.approx({"server.switches": 1.7, "driver.switches": 0.5})
+
+
+def test_the_disk_is_that_of_the_data_alone() -> None:
+    rows: Rows = [
+        (at, "machine", disk, "disk.wkB_s", kib) for at in (0, 1) for disk, kib in (("loop1", 7.0), ("vda", 90.0))
+    ]
+    assert of_one(rows, [(0, 1, 1)]).per_op == pytest.approx({"disk.written": 7 * 1024})
+    assert "disk.written" not in usages([run(disk=None)], sampled(rows), counted([(0, 1, 1)]))[1].per_op
+
+
+def test_shares_of_cpus_are_of_the_ticks_of_each_sample() -> None:
+    rows: Rows = [
+        (at, "machine", "machine", metric, value)
+        for at, shares in ((0, (0, 0, 0, 200)), (1, (50, 30, 20, 200)), (2, (100, 0, 0, 100)))
+        for metric, value in zip(("cpu.usr", "cpu.idle", "cpu.steal", "stat.ticks"), map(float, shares), strict=True)
+    ]
+    rows += [(at, "process", "server", "proc.cpu", 60.0) for at in (0, 1, 2)]
+    used = of_one(rows, [(0, 2, 4)])
+    assert used.per_op["machine.cpu"] == pytest.approx((2 * 0.5 + 1 * 1.0) / 4)
+    assert used.per_op["machine.steal"] == pytest.approx(2 * 0.2 / 4)
+    assert used.per_op["rest.cpu"] == pytest.approx((2.0 - 1.2) / 4)
+    assert used.means["cpu.usr"] == pytest.approx(100 * 2.0 / 3.0)
+
+
+def test_an_observer_with_times_of_its_own_is_set_against_the_operations_of_its_own_time() -> None:
+    rows: Rows = [(at, "process", "server", "proc.cpu", 100.0) for at in (0, 1, 2)]
+    rows += [(at, "database", "server", "server.syncs", 50.0) for at in (1, 2)]
+    used = of_one(rows, [(0, 1, 100), (1, 2, 300)])
+    assert used.per_op == pytest.approx({"server.cpu": 2 / 400, "server.syncs": 50 / 300})
+
+
+def test_what_was_not_observed_or_not_counted_has_no_usage() -> None:
+    rows: Rows = [(at, "process", "server", "proc.cpu", 1.0) for at in (0, 1)]
+    assert usages([run()], sampled([]), counted([(0, 1, 1)])) == {}
+    assert usages([run()], pl.LazyFrame(), counted([(0, 1, 1)])) == {}
+    assert usages([run()], sampled(rows), pl.LazyFrame()) == {}
+    assert usages([run()], sampled(rows), counted([(0, 1, 0)])) == {}
+    assert usages([run(from_s=0.5)], sampled(rows), counted([(0, 1, 1)])) == {}, "no sample is whole"
+    assert usages([], sampled(rows), counted([(0, 1, 1)])) == {}
+
+
+@given(
+    lengths=st.lists(st.floats(0.01, 5.0), min_size=2, max_size=20),
+    rate=st.floats(0.0, 1e6),
+    per_second=st.integers(1, 10_000),
+)
+def test_a_steady_use_is_the_same_per_operation_however_samples_and_intervals_lie(
+    lengths: list[float], rate: float, per_second: int
+) -> None:
+    times = [0.0]
+    for length in lengths:
+        times.append(times[-1] + length)
+    rows: Rows = [(at, "process", "server", "proc.write", rate) for at in times]
+    used = of_one(rows, [(at, at + 1, per_second) for at in range(101)])
+    assert used.per_op["server.written"] == pytest.approx(rate / per_second, rel=1e-6, abs=1e-9)
+
+
+def test_every_resource_says_how_it_is_shown() -> None:
+    for name in resources():
+        known = resource(name)
+        assert known.name == name
+        assert known.scale > 0
+        assert known.unit in ("us", "B", "1")
