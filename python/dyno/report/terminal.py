@@ -37,7 +37,7 @@ from dyno.model.findings import (
 from dyno.model.run import Step
 from dyno.model.units import format_percent
 from dyno.report.selfcheck import Block
-from dyno.report.text import foremost, of_device, part_of
+from dyno.report.text import MOST_SENTENCES, foremost, of_device, part_of
 
 NARROW = 100  # columns; a narrower terminal gets the narrower table
 WIDTH_OF_FILES = 1000
@@ -71,7 +71,7 @@ def show(findings: Findings, console: Console, chosen: Sequence[str] | None = No
         found = [each for each in findings.comparisons if each.response == response]
         if found:
             read, others = foremost(found)
-            parts += [Text(), *(_sentence(each) for each in read)]
+            parts += [Text(), *_sentences(read)]
             if others:
                 parts.append(Text(f"and {len(others):,} more between the other levels (--format json)", style="dim"))
         if of_factors := [each for each in findings.effects if each.response == response]:
@@ -335,6 +335,15 @@ def _not_ok(cell: CellSummary) -> Text:
     counts = {"failed": cell.failed, "invalid": cell.invalid, "partial": cell.partial}
     text = ", ".join(f"{count} {kind}" for kind, count in counts.items() if count)
     return Text(text or "-", style="red" if text else "")
+
+
+def _sentences(found: Sequence[Comparison]) -> Iterator[Text]:
+    """All of a few; of more than a reader takes in, those that show something."""
+    told = [each for each in found if len(found) <= MOST_SENTENCES or each.verdict in ("higher", "lower", "equivalent")]
+    yield from (_sentence(each) for each in told)
+    if untold := len(found) - len(told):
+        which = "other comparisons" if told else "comparisons"
+        yield Text(f"none of the {untold:,} {which} shows a difference (--format json)", style="dim")
 
 
 def _sentence(found: Comparison) -> Text:

@@ -48,6 +48,17 @@ def test_json_has_what_other_programs_were_promised(eight) -> None:
     assert len(cell["ci"]) == len(comparison["ci"]) == 2
 
 
+def test_of_many_comparisons_those_that_show_nothing_are_counted_on_a_terminal(eight) -> None:
+    first = next(each for each in eight.comparisons if each.response == eight.response)
+    differs = first.model_copy(update={"verdict": "higher", "sentence": "This one differs."})
+    alike = first.model_copy(update={"verdict": "no difference shown", "sentence": "This one does not."})
+    many = shown(eight.model_copy(update={"comparisons": (differs, *[alike] * 20)}))
+    assert (many.count("This one differs."), many.count("This one does not.")) == (1, 0)
+    assert "none of the 20 other comparisons shows a difference" in many
+    few = shown(eight.model_copy(update={"comparisons": (differs, *[alike] * 11)}))
+    assert (few.count("This one does not."), "shows a difference" in few) == (11, False)
+
+
 def test_json_is_the_same_letter_by_letter_as_it_was(eight) -> None:
     assert to_json(eight) + "\n" == (GOLDEN / "eight_cells.json").read_text()
 
