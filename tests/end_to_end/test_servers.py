@@ -8,7 +8,7 @@ import re
 import signal
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -167,6 +167,42 @@ sys.stdin.read()
 """
 
 
+def run_out_of_memory(
+    study: Path, folder: Path, home: dict[str, str], first: Callable[[Path], Iterable[int]]
+) -> dict[str, Any]:
+    """The run of a study whose machine has 384 MiB, which are used up while it is driven; `first` are to be killed."""
+    with subprocess.Popen([DYNO, "run", str(study)], cwd=folder, env=home, stdout=subprocess.DEVNULL) as dyno:
+        group = hierarchies()["memory"].top / driven_group(folder).strip("/") / "native"
+        for pid in first(folder):
+            Path(f"/proc/{pid}/oom_score_adj").write_text("1000")  # the kernel is to choose it, and not the balloon
+        argv = [sys.executable, "-c", BALLOON, str(group / "cgroup.procs"), str(340 * 2**20)]
+        with subprocess.Popen(argv, stdin=subprocess.PIPE):
+            until(lambda: bool(runs(folder, "tool")) or dyno.poll() is not None, 100)
+        dyno.wait(100)
+    return runs(folder, "tool")[0]
+
+
+def backends(folder: Path) -> Iterator[int]:
+    for pid in servers(folder):
+        yield from map(int, Path(f"/proc/{pid}/task/{pid}/children").read_text().split())
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="control groups need root")
+def test_a_server_that_lost_a_process_for_memory_and_went_on_is_told_so(
+    tmp_path: Path, home: dict[str, str], study: Study
+) -> None:
+    text = tool_study("kind: ycsb, mix: c, records: 200, duration: 8 s, threads: 2", "postgresql")
+    text = text.replace("max: 2,", "max: 2, retries: 0, budget: 1 s,")
+    text += "host: {machine: {memory: 384 MiB, cpus: 0.5}}\n"
+    run = run_out_of_memory(study(text), tmp_path, home, backends)
+    assert run["outcome"] == "failed"
+    assert (
+        "the kernel killed a process of the system: the memory of its machine (host.machine.memory, 384 MiB) was used "
+        "up" in run["cause"]
+    )
+    assert servers(tmp_path) == []
+
+
 @pytest.mark.skipif(os.geteuid() != 0, reason="control groups need root")
 @pytest.mark.parametrize("deployment", ["native", "container-volume"])
 def test_a_server_that_the_kernel_killed_for_the_memory_of_its_machine_is_told_so(
@@ -178,16 +214,7 @@ def test_a_server_that_the_kernel_killed_for_the_memory_of_its_machine_is_told_s
     text = text.replace("max: 2,", "max: 2, retries: 0, budget: 1 s,")
     text = text.replace("config:", f"deployment: {deployment}, config:")
     text += "host: {machine: {memory: 384 MiB, cpus: 0.5}}\n"
-    words = [DYNO, "run", str(study(text))]
-    with subprocess.Popen(words, cwd=tmp_path, env=home, stdout=subprocess.DEVNULL) as dyno:
-        group = hierarchies()["memory"].top / driven_group(tmp_path).strip("/") / "native"
-        for pid in servers(tmp_path):
-            Path(f"/proc/{pid}/oom_score_adj").write_text("1000")  # the kernel is to choose it, and not the balloon
-        argv = [sys.executable, "-c", BALLOON, str(group / "cgroup.procs"), str(340 * 2**20)]
-        with subprocess.Popen(argv, stdin=subprocess.PIPE):
-            until(lambda: bool(runs(tmp_path, "tool")) or dyno.poll() is not None, 100)
-        dyno.wait(100)
-    run = runs(tmp_path, "tool")[0]
+    run = run_out_of_memory(study(text), tmp_path, home, servers)
     assert run["outcome"] == "failed"
     assert (
         "mariadbd was killed by SIGKILL: the memory of its machine (host.machine.memory, 384 MiB) was used up"

@@ -100,9 +100,9 @@ class Execution:
             outcome, cause = Outcome.PARTIAL, "interrupted by a signal to dyno"
         except InvalidRun as error:
             # Of a system that died it was asked in vain; what went wrong is the system's end.
-            outcome, cause = Outcome.FAILED if self._ended_badly else Outcome.INVALID, _in_words(error)
+            outcome, cause = Outcome.FAILED if self._ended_badly else Outcome.INVALID, self._told(error)
         except RunError as error:
-            outcome, cause = Outcome.FAILED, _in_words(error)
+            outcome, cause = Outcome.FAILED, self._told(error)
             self.disk_full = isinstance(error, DiskFull)
         except Exception as error:  # noqa: BLE001 - a defect in one kind must not lose the others' runs
             outcome, cause = Outcome.FAILED, self._defect(error)
@@ -376,6 +376,12 @@ class Execution:
             raise
         if not only_after_error:
             undo()
+
+    def _told(self, error: Exception) -> str:
+        """What went wrong, and that memory ran out: a system that outlives one of its processes says nothing of it."""
+        cause = _in_words(error)
+        why = self._machine_meter.why_killed() if self._machine_meter is not None else None
+        return cause if why is None or why in cause else f"{cause}; the kernel killed a process of the system: {why}"
 
     def _defect(self, error: Exception) -> str:
         self.logs.mkdir(parents=True, exist_ok=True)
