@@ -82,6 +82,7 @@ def heat_map(study: Study, findings: Findings) -> Figure | None:
             gradientThickness=10,
             titleLimit=400,
             values=_round(means) if wide(cells) else alt.Undefined,
+            tickCount=3,  # of thousands of operations, more would touch
         ),
     )
     measured = base.transform_filter("isValid(datum.mean)")
