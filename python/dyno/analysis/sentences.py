@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from dyno.model import responses
-from dyno.model.findings import Comparison, OverallRatio, Pace, Verdict, format_ratio, format_share
+from dyno.model import measures, responses
+from dyno.model.findings import Comparison, OverallRatio, Pace, ResourceRatio, Verdict, format_ratio, format_share
 from dyno.model.units import counted
 from dyno.stats import Ratio
 
@@ -94,7 +94,7 @@ def comparison(found: Comparison, told: Mapping[str, str], *, paired: bool, of_m
 
 def overall(found: OverallRatio) -> str:
     """One level against the first, over many combinations together, as one sentence."""
-    known = responses.lookup(found.response)
+    known = measures.lookup(found.response)
     factor, a, b, size = found.factor, found.a, found.b, format_ratio(found.ratio, found.ci)
     where = capital(f"over {together(found)}, ")
     if found.verdict == "not judged":
@@ -111,6 +111,26 @@ def overall(found: OverallRatio) -> str:
     return f"{where}{factor} {b} has {size} the {known.title} of {a} ({better}{basis}){rest}."
 
 
+def of_resource(found: ResourceRatio, told: Mapping[str, str], *, paired: bool) -> str:
+    """What two cells used of a resource, as one sentence. `told` is as for `comparison`."""
+    title = measures.lookup(found.resource).title
+    where = f"With {levels(told)}, " if told else ""
+    a, b = found.a, f"{found.factor} {found.b}"
+    if found.ratio is None or found.ci is None:
+        return capital(f"{where}no ratio of the {title} of {b} to that of {a}: {found.reason}.")
+    size = format_ratio(found.ratio, found.ci)
+    runs = f"n = {counted(found.n, 'pair')}" if paired else f"n = {counted(found.n, 'run')}, not paired"
+    if found.verdict == "not judged":
+        return capital(f"{where}{_unjudged(title, b, a)}: {size} ({runs}).")
+    basis = f"{_p(found)}, {runs}"
+    if found.verdict == "no difference shown":
+        return capital(f"{where}no difference in {title} is shown between {b} and {a}: {size} ({basis}).")
+    if found.verdict == "equivalent":
+        within = f"within {_margin(found)} of each other in {title}"
+        return capital(f"{where}{b} and {a} are shown to be {within}: {size} ({basis}).")
+    return capital(f"{where}the {title} of {b} is {size} that of {a} ({basis}){_confounded(found)}.")
+
+
 def _unjudged(title: str, b: str, a: str) -> str:
     """What stands before a ratio at scale smoke."""
     return f"{title} of {b} against {a} is not judged at scale smoke"
@@ -124,7 +144,7 @@ def together(found: OverallRatio) -> str:
     return f"{some}the {found.of} combinations with {levels(found.where)} together"
 
 
-def _confounded(found: Comparison | OverallRatio) -> str:
+def _confounded(found: Comparison | OverallRatio | ResourceRatio) -> str:
     """What else may be behind a difference: no direction is claimed without it."""
     if not found.confounded:
         return ""
@@ -132,11 +152,11 @@ def _confounded(found: Comparison | OverallRatio) -> str:
     return f"; {joined(names)} {'differ' if len(names) > 1 else 'differs'} too"
 
 
-def _margin(found: Comparison | OverallRatio) -> str:
+def _margin(found: Comparison | OverallRatio | ResourceRatio) -> str:
     return format_share(found.margin or 0.0)
 
 
-def _p(found: Comparison | OverallRatio) -> str:
+def _p(found: Comparison | OverallRatio | ResourceRatio) -> str:
     # Of what is claimed: that there is a difference, or that there is none to speak of.
     p = found.p_equivalent if found.verdict == "equivalent" else found.p_adjusted
     if p is None:
