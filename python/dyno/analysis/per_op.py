@@ -175,7 +175,7 @@ def ratios(
     equal = stats.holm([each.equivalence.p if each.equivalence else None for each in found], weights)
     family = sum(each.ratio is not None for each in found)
     return [
-        _ratio(study, each, p, p_equal, family, confounded)
+        _ratio(study, table, each, p, p_equal, family, confounded)
         for each, p, p_equal in zip(found, adjusted, equal, strict=True)
     ]
 
@@ -207,6 +207,7 @@ def _why_no_ratio(table: Table, used: Table, pair: Pair, name: str) -> str:
 
 def _ratio(
     study: Study,
+    table: Table,
     found: _Compared,
     p: float | None,
     p_equal: float | None,
@@ -220,11 +221,12 @@ def _ratio(
         a=pair.level_a,
         b=pair.level_b,
         within=pair.within,
+        cells=(pair.a.index, pair.b.index),
         ratio=ratio.ratio if ratio else None,
         ci=(ratio.lo, ratio.hi) if ratio else None,
         n=found.n,
         method=ratio.method if ratio else "none",
-        verdict=_verdict(study, found, p, p_equal),
+        verdict=_verdict(study, table, found, p, p_equal),
         reason=found.reason,
         p=ratio.p if ratio else None,
         p_adjusted=p,
@@ -239,8 +241,11 @@ def _ratio(
     return made.model_copy(update={"sentence": sentences.of_resource(made, told_levels, paired=found.paired)})
 
 
-def _verdict(study: Study, found: _Compared, p: float | None, p_equal: float | None) -> ResourceVerdict:
-    if found.ratio is None and found.n >= 2:
+def _verdict(
+    study: Study, table: Table, found: _Compared, p: float | None, p_equal: float | None
+) -> ResourceVerdict:
+    cells = (found.pair.a.index, found.pair.b.index)
+    if found.ratio is None and min(table.outcomes[cell][Outcome.OK] for cell in cells) >= 2:
         return "no ratio"
     return verdict_by(found.ratio, p, p_equal, 1 - study.replicates.confidence, judged=study.judged)
 

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dyno.model import measures, responses
 from dyno.model.findings import Comparison, OverallRatio, Pace, ResourceRatio, Verdict, format_ratio, format_share
 from dyno.model.units import counted
+from dyno.model.usage import is_resource
 from dyno.stats import Ratio
 
 
@@ -96,6 +97,10 @@ def overall(found: OverallRatio) -> str:
     """One level against the first, over many combinations together, as one sentence."""
     known = measures.lookup(found.response)
     factor, a, b, size = found.factor, found.a, found.b, format_ratio(found.ratio, found.ci)
+    if is_resource(found.response):
+        blocks = f"n = {counted(found.n, 'block')}"
+        claim = f"{capital(known.title)}, {factor} {b} against {a} over {together(found)}"
+        return f"{claim}: {_use(found, size, blocks)}."
     where = capital(f"over {together(found)}, ")
     if found.verdict == "not judged":
         return f"{where}{_unjudged(known.title, f'{factor} {b}', a)}: {size} (n = {counted(found.n, 'block')})."
@@ -113,22 +118,24 @@ def overall(found: OverallRatio) -> str:
 
 def of_resource(found: ResourceRatio, told: Mapping[str, str], *, paired: bool) -> str:
     """What two cells used of a resource, as one sentence. `told` is as for `comparison`."""
-    title = measures.lookup(found.resource).title
-    where = f"With {levels(told)}, " if told else ""
-    a, b = found.a, f"{found.factor} {found.b}"
+    where = f" with {levels(told)}" if told else ""
+    claim = f"{capital(measures.lookup(found.resource).title)}, {found.factor} {found.b} against {found.a}{where}"
     if found.ratio is None or found.ci is None:
-        return capital(f"{where}no ratio of the {title} of {b} to that of {a}: {found.reason}.")
-    size = format_ratio(found.ratio, found.ci)
+        return f"{claim}: no ratio, since {found.reason}."
     runs = f"n = {counted(found.n, 'pair')}" if paired else f"n = {counted(found.n, 'run')}, not paired"
+    return f"{claim}: {_use(found, format_ratio(found.ratio, found.ci), runs)}."
+
+
+def _use(found: ResourceRatio | OverallRatio, size: str, runs: str) -> str:
+    """The ratio of what was used, and what is shown by it."""
     if found.verdict == "not judged":
-        return capital(f"{where}{_unjudged(title, b, a)}: {size} ({runs}).")
+        return f"{size}, not judged at scale smoke ({runs})"
     basis = f"{_p(found)}, {runs}"
-    if found.verdict == "no difference shown":
-        return capital(f"{where}no difference in {title} is shown between {b} and {a}: {size} ({basis}).")
     if found.verdict == "equivalent":
-        within = f"within {_margin(found)} of each other in {title}"
-        return capital(f"{where}{b} and {a} are shown to be {within}: {size} ({basis}).")
-    return capital(f"{where}the {title} of {b} is {size} that of {a} ({basis}){_confounded(found)}.")
+        return f"{size}, shown to be within {_margin(found)} of each other ({basis})"
+    shown = found.verdict in ("higher", "lower")
+    verdict = f"shown to be {found.verdict}" if shown else found.verdict
+    return f"{size}, {verdict} ({basis}){_confounded(found) if shown else ''}"
 
 
 def _unjudged(title: str, b: str, a: str) -> str:

@@ -609,6 +609,7 @@ class ResourceRatio(Frozen):
     a: Annotated[str, Field(description="the level that is 1")]
     b: str
     within: Annotated[dict[str, str], Field(description="the levels of the other factors")]
+    cells: Annotated[tuple[int, int], Field(description="the numbers of the two cells in the plan, that of a first")]
     ratio: Annotated[float | None, Field(description="b / a")]
     ci: Interval | None
     n: Annotated[int, Field(description="pairs, or runs of the smaller side where unpaired")]

@@ -92,24 +92,24 @@ _KNOWN = {
 _RELATIVE = {
     share.name: share
     for share in (
-        Resource("server.cpu_of_machine", "CPU time of the system, of what it may use", "%", relative=True),
-        Resource("server.sys_share", "kernel time of the system, of its CPU time", "%", relative=True),
+        Resource("server.cpu_of_machine", "share that the system used of the CPU time that it may use", "%", relative=True),
+        Resource("server.sys_share", "share of kernel time in the CPU time of the system", "%", relative=True),
         Resource("server.user_system_ratio", "user time over kernel time of the system", "1", relative=True),
-        Resource("driver.sys_share", "kernel time of the driver, of its CPU time", "%", relative=True),
-        Resource("machine.sys_share", "kernel time of the machine, of its CPU time", "%", relative=True),
+        Resource("driver.sys_share", "share of kernel time in the CPU time of the driver", "%", relative=True),
+        Resource("machine.sys_share", "share of kernel time in the CPU time of the machine", "%", relative=True),
         Resource("machine.user_system_ratio", "user time over kernel time of the machine", "1", relative=True),
         # As sysstat has it: idle with a request to a disk outstanding.
-        Resource("machine.iowait_share", "time that CPUs waited for a disk, of all CPUs", "%", relative=True),
-        Resource("disk.busy_share", "time that the device of the data was busy", "%", relative=True),
+        Resource("machine.iowait_share", "share of time in which CPUs waited for a disk", "%", relative=True),
+        Resource("disk.busy_share", "share of time in which the device of the data was busy", "%", relative=True),
         Resource(
             "disk.write_amplification",
-            "written to the device of the data for each byte that the workload wrote",
+            "bytes written to the device of the data for each that the workload wrote",
             "1",
             relative=True,
         ),
         Resource(
             "server.write_amplification",
-            "written to storage by the system for each byte that the workload wrote",
+            "bytes written to storage by the system for each that the workload wrote",
             "1",
             relative=True,
         ),

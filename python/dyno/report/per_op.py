@@ -9,8 +9,9 @@ from rich.console import RenderableType
 from rich.text import Text
 
 from dyno.model.findings import Findings, OverallRatio, ResourceFigure, ResourceRatio, format_quantity, format_ratio
-from dyno.model.usage import FOREMOST, Resource, resource, shares
+from dyno.model.usage import FOREMOST, Resource, resource
 from dyno.report import tables
+from dyno.report.text import part_of
 
 MOST_NARROW = 2  # resources beside each other on a narrow terminal
 MOST_RATIOS = 24  # of single cells on a terminal; JSON and the page have them all
@@ -25,6 +26,15 @@ class Entry:
 
 
 @dataclass(frozen=True)
+class Pooled:
+    """A resource over many combinations together, and a ratio a level: over `part` of them, all where it is empty."""
+
+    resource: Resource
+    part: str
+    ratios: tuple[OverallRatio | None, ...]
+
+
+@dataclass(frozen=True)
 class Costs:
     """Cells by resources. `foremost` are those to be read; each of the others has a table of its own."""
 
@@ -34,14 +44,7 @@ class Costs:
     cells: tuple[tuple[ResourceFigure, ...], ...]
     entries: dict[tuple[int, str], Entry]
     levels: tuple[str, ...]
-    overall: dict[tuple[str, str], OverallRatio]
-    combinations: int
-
-    @property
-    def pooled(self) -> tuple[Resource, ...]:
-        """Those with a ratio over all combinations, the foremost first."""
-        there = {name for name, _ in self.overall}
-        return tuple(each for each in (*self.foremost, *self.others) if each.name in there)
+    pooled: tuple[Pooled, ...]
 
 
 def costs(findings: Findings) -> Costs | None:
@@ -53,30 +56,34 @@ def costs(findings: Findings) -> Costs | None:
     foremost = [name for name in FOREMOST if name in used]
     others = [name for name in names if name not in foremost]
     first = next((each.a for each in (*findings.resource_overall, *findings.resource_ratios)), None)
-    to_first = {
-        (each.resource, *sorted({**each.within, each.factor: each.b}.items())): each
-        for each in findings.resource_ratios
-        if each.a == first
-    }
+    to_first = {(each.cells[1], each.resource): each for each in findings.resource_ratios if each.a == first}
     of_cells: dict[int, list[ResourceFigure]] = {}
     for figure in findings.resources:
         of_cells.setdefault(figure.cell, []).append(figure)
-    whole = [each for each in findings.resource_overall if not each.where]
+    levels = tuple(dict.fromkeys(each.b for each in findings.resource_overall))
     return Costs(
         first=first,
         foremost=tuple(map(resource, foremost)),
         others=tuple(map(resource, others)),
         cells=tuple(map(tuple, of_cells.values())),
         entries={
-            (figure.cell, figure.resource): Entry(
-                figure, to_first.get((figure.resource, *sorted(figure.levels.items())))
-            )
+            (figure.cell, figure.resource): Entry(figure, to_first.get((figure.cell, figure.resource)))
             for figure in findings.resources
         },
-        levels=tuple(dict.fromkeys(each.b for each in whole)),
-        overall={(each.response, each.b): each for each in whole},
-        combinations=max((each.of for each in whole), default=0),
+        levels=levels,
+        pooled=tuple(row for name in (*foremost, *others) for row in _pooled(findings, name, levels)),
     )
+
+
+def _pooled(findings: Findings, name: str, levels: Sequence[str]) -> Iterator[Pooled]:
+    """Over all combinations; over parts of them where some combination has no ratio, and all therefore none."""
+    of_resource = [each for each in findings.resource_overall if each.response == name]
+    whole = [each for each in of_resource if not each.where]
+    parts: dict[str, dict[str, OverallRatio]] = {}
+    for each in whole or of_resource:
+        parts.setdefault(part_of(each) if each.where else "", {})[each.b] = each
+    for part, of_level in parts.items():
+        yield Pooled(resource(name), part, tuple(of_level.get(level) for level in levels))
 
 
 def on_terminal(findings: Findings, *, narrow: bool) -> Iterator[RenderableType]:
@@ -91,9 +98,9 @@ def on_terminal(findings: Findings, *, narrow: bool) -> Iterator[RenderableType]
         yield Text()
         yield tables.heading("What an operation costs (means; --format json has intervals and all else that was used)")
         yield _cells(found, narrow=narrow)
-    if found.overall:
+    if found.pooled:
         yield Text()
-        title = f"Each {findings.compare} over {found.first}, all {found.combinations} combinations together"
+        title = f"Each {findings.compare} over {found.first}, many combinations together"
         yield tables.heading(tables.plain(title))
         yield _overall(found)
     elif found.first is not None:
@@ -122,11 +129,10 @@ def _cells(found: Costs, *, narrow: bool) -> RenderableType:
 def _overall(found: Costs) -> RenderableType:
     made = tables.table()
     tables.columns(made, "resource", *found.levels)
-    relative = set(shares())
     for each in found.pooled:
-        if each in found.foremost or each.name in relative:
-            pooled = [found.overall.get((each.name, level)) for level in found.levels]
-            tables.row(made, each.name, *(_with_verdict(one) for one in pooled))
+        if each.resource in found.foremost or each.resource.relative:
+            name = f"{each.resource.name}, {each.part}" if each.part else each.resource.name
+            tables.row(made, name, *map(_with_verdict, each.ratios))
     return made
 
 

@@ -63,7 +63,7 @@ def test_each_cell_has_its_foremost_resources_and_its_ratio_to_the_first_level(f
 
 def test_each_level_over_all_combinations_stands_below(fifty_four) -> None:
     html = part(fifty_four)
-    assert "Each deployment over native, over all 18 combinations together" in html
+    assert "Each deployment over native, over many combinations together" in html
     assert "1.050x" in html or "1.05x" in html
 
 
@@ -72,7 +72,7 @@ def test_every_resource_of_every_cell_is_there_with_interval_or_reason(fifty_fou
     folded = html[html.index("All 7 resources and shares of each cell") :]
     assert folded.count("<table>") == 7
     assert "it is 0 on both sides" in folded
-    assert "CPU time of the system, of what it may use" in folded
+    assert "Share that the system used of the CPU time that it may use" in folded
 
 
 def test_where_nothing_was_observed_the_page_says_why(tmp_path) -> None:
@@ -109,14 +109,14 @@ def test_the_terminal_has_means_and_the_ratios_over_all_combinations() -> None:
     below = text[text.index("What an operation costs") :]
     assert "server.cpu (us)" in below
     assert below.count(" higher") == 10, "five resources at two levels"
-    assert "Each deployment over native, all 18 combinations together" in below
+    assert "Each deployment over native, many combinations together" in below
 
 
 def test_few_cells_have_their_ratios_in_words() -> None:
     study = fake_results.make_study({"deployment": ["native", "container"]}, "deployment")
     results = fake_results.FakeResults(study, fake_results.make_runs(study, 5, trouble=False))
     text = shown(findings_of(results))
-    assert "The CPU time of the system per operation of deployment container is 1.05" in text
+    assert "CPU time of the system per operation, deployment container against native: 1.05" in text
 
 
 @pytest.mark.parametrize("width", [60, 80, 120])
