@@ -200,6 +200,35 @@ def test_a_part_of_what_was_driven_has_the_figures_of_its_own_intervals(
     assert (part.job, part.notes, part.settings) == (whole.job, whole.notes, whole.settings)
 
 
+@pytest.mark.parametrize("name", ["ycsb", "tpcc", "ledger"])
+def test_what_an_operation_writes_is_told_of_each_that_is_done(name: str, place: Place, runners: Runners) -> None:
+    workload = make(name)
+    measured = carry_out(workload, "sqlite", place, runners)
+    assert measured.intervals is not None
+    done = set(measured.intervals.filter(pl.col("count") > 0)["operation"])
+    assert done
+    assert done <= workload.written().keys()
+
+
+def test_bytes_that_a_mix_wrote_are_those_that_are_in_the_store_afterwards(place: Place, runners: Runners) -> None:
+    """Rows that are only inserted: each takes its values' room at least once, in pages that hold little besides."""
+    workload = make("ycsb", mix=None, proportions={"insert": 1.0}, records=1, operations=2000, field_length=500)
+    kept: list[int] = []
+    measured, _ = carry_out_and_check(
+        workload, "sqlite", place, runners, between=lambda _: kept.append(_bytes_below(place.data))
+    )
+    assert measured.intervals is not None
+    count = measured.intervals.filter(pl.col("operation") == "insert")["count"].sum()
+    wrote = count * workload.written()["insert"]
+    assert wrote == 2000 * 10 * 500
+    assert wrote <= kept[0] < 1.5 * wrote
+
+
+def _bytes_below(folder: Path) -> int:
+    """Of the store itself: its journal has pages of it a second time."""
+    return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file() and path.suffix != ".db-wal")
+
+
 # ---- YCSB alone
 
 

@@ -23,7 +23,7 @@ from dyno.analysis.sentences import NOT_JUDGED, capital, levels
 from dyno.analysis.table import Table
 from dyno.analysis.targets import is_chosen
 from dyno.analysis.unmeasured import why_unmeasured
-from dyno.model import bounds, responses
+from dyno.model import bounds, measures
 from dyno.model.findings import ClaimResult, ClaimVerdict, Evidence, Interval, format_estimate, format_ratio
 from dyno.model.published import (
     CANNOT_JUDGE,
@@ -40,6 +40,7 @@ from dyno.model.published import (
 )
 from dyno.model.study import Cell, Study
 from dyno.model.units import counted
+from dyno.model.usage import is_resource
 
 RATIO = "1"  # the unit of a ratio
 
@@ -67,6 +68,17 @@ class _Group:
     parts: tuple[_Node, ...]
 
 
+@dataclass(frozen=True)
+class _Tables:
+    """The runs by their responses, and by what they used."""
+
+    responses: Table
+    used: Table
+
+    def of(self, measure: str) -> Table:
+        return self.used if is_resource(measure) else self.responses
+
+
 _Node = _Part | _Missing | _Group
 Estimate = tuple[float, Interval] | str
 """A figure with its interval, or why there is none."""
@@ -74,8 +86,8 @@ Found = Mapping[_Part, Estimate]
 Held = Mapping[_Part, bool | None]
 
 
-def judge(study: Study, table: Table, claim: Claim) -> ClaimResult:
-    """What the runs say of a published finding; nothing at scale smoke."""
+def judge(study: Study, table: Table, used: Table, claim: Claim) -> ClaimResult:
+    """What the runs say of a published finding; nothing at scale smoke. `used` has what they used as `table` has them."""
     if not study.judged:
         return _result(claim, "open", f"{capital(NOT_JUDGED)}.")
     if claim.here != "yes":
@@ -86,10 +98,11 @@ def judge(study: Study, table: Table, claim: Claim) -> ClaimResult:
     tree = _lowered(study, claim.predicate)
     parts = list(dict.fromkeys(_parts(tree)))
     confidence = study.replicates.confidence
-    plain = _measured(study, table, parts, confidence)
+    tables = _Tables(table, used)
+    plain = _measured(study, tables, parts, confidence)
     counting = sum(not isinstance(found, str) for found in plain.values())
     strict_confidence = 1 - (1 - confidence) / max(counting, 1)
-    strict = _measured(study, table, parts, strict_confidence) if counting > 1 else plain
+    strict = _measured(study, tables, parts, strict_confidence) if counting > 1 else plain
     truth = _truth(tree, _held(plain), _held(strict))
     verdict: ClaimVerdict = "open" if truth is None else "confirmed" if truth else "contradicted"
     reason = _Reason(cells, tree, plain, strict, strict_confidence).of(truth)
@@ -126,7 +139,7 @@ def _lowered(study: Study, predicate: Predicate) -> _Node:
             bound = bounds.Bound(1 / (1 + margin), 1 + margin, True, f"within {margin * 100:.3g}%")
             return _over(predicate.cells, _ratios(study, predicate.within, bound))
         case MeanIs():
-            bound = bounds.parse(predicate.wanted, responses.lookup(predicate.mean.of).unit)
+            bound = bounds.parse(predicate.wanted, measures.lookup(predicate.mean.of).unit)
             return _over(predicate.cells, _means(study, predicate, bound))
         case TrendIs():
             return _over(predicate.cells, _trends(study, predicate))
@@ -214,13 +227,13 @@ def _parts(node: _Node) -> Iterator[_Part]:
 # From runs to truth
 
 
-def _measured(study: Study, table: Table, parts: Sequence[_Part], confidence: float) -> Found:
+def _measured(study: Study, tables: _Tables, parts: Sequence[_Part], confidence: float) -> Found:
     of_means = {part.response for part in parts if part.a is None}
-    means = {response: intervals(study, table, response, confidence) for response in of_means}
+    means = {response: intervals(study, tables.of(response), response, confidence) for response in of_means}
     found: dict[_Part, Estimate] = {}
     cells = study.numbered()
     for part in parts:
-        title, b = responses.lookup(part.response).title, cells[part.b]
+        title, b, table = measures.lookup(part.response).title, cells[part.b], tables.of(part.response)
         if part.response not in table.values:
             why = why_unmeasured(study, table.ok_runs, part.response)
             found[part] = f"{title} was not measured{f', since {why}' if why else ''}"
@@ -275,7 +288,7 @@ def _evidence(cells: Mapping[int, Cell], part: _Part, found: Estimate) -> Eviden
     value, interval = (None, None) if isinstance(found, str) else found
     return Evidence(
         response=part.response,
-        unit=responses.lookup(part.response).unit if part.a is None else RATIO,
+        unit=measures.lookup(part.response).unit if part.a is None else RATIO,
         b=cells[part.b].levels,
         a=None if part.a is None else cells[part.a].levels,
         value=value,
@@ -342,7 +355,7 @@ class _Reason:
         return f"{self._shown(part)}, where it says “{part.bound.text}”"
 
     def _shown(self, part: _Part) -> str:
-        found, known, b = self.plain[part], responses.lookup(part.response), self.cells[part.b]
+        found, known, b = self.plain[part], measures.lookup(part.response), self.cells[part.b]
         assert not isinstance(found, str), "only what was measured is shown"
         value, interval = found
         if part.a is None:

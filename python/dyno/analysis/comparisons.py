@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from dyno import stats
 from dyno.analysis import sentences
 from dyno.analysis.table import Table
-from dyno.model import responses
+from dyno.model import measures, responses
 from dyno.model.findings import Comparison, Pace, RankFigures, Verdict
 from dyno.model.looks import looks
 from dyno.model.pairs import DECIDING_SHARE, Pair, pairs
@@ -238,7 +238,7 @@ def _comparison(
 
 def _pace(table: Table, response: str, a: Cell, b: Cell) -> Pace | None:
     """What set a throughput on either side besides the system; a rate weighs more."""
-    if not responses.lookup(response).of_pace:
+    if not measures.lookup(response).of_pace:
         return None
     paces = {table.paces.get(cell.index) for cell in (a, b)}
     return "rate" if "rate" in paces else "waits" if "waits" in paces else None

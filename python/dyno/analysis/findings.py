@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 
-from dyno.analysis import claims, effects, published, targets
+from dyno.analysis import claims, effects, per_op, published, targets
 from dyno.analysis.answer import answer, no_ok_run, not_judged, staged_answer
 from dyno.analysis.cells import summarise
 from dyno.analysis.choices import choose, compared_runs, stage_notes, with_tuning
@@ -30,7 +30,7 @@ from dyno.model.findings import (
 from dyno.model.run import Outcome, RunRecord
 from dyno.model.stages import comparing
 from dyno.model.study import Study
-from dyno.model.usage import Usage
+from dyno.model.usage import FOREMOST, Usage
 
 PILOT = "No answer: this is a pilot, a few blocks to plan the study by."
 
@@ -108,6 +108,7 @@ def _whole(
     pooled = overall(study, table, order, confounded)
     comparisons = [found for _, found in compared]
     of_factors = effects.effects(study, table, order)
+    used_table = per_op.tabulate_used(study, table)
     for response in order:
         of_cell: dict[int, list[Comparison]] = {}
         for pair, found in compared:
@@ -150,8 +151,13 @@ def _whole(
             for each in (study.published.tables if study.published else ())
         ),
         claims=tuple(
-            claims.judge(study, table, claim) for claim in (study.published.findings if study.published else ())
+            claims.judge(study, table, used_table, claim)
+            for claim in (study.published.findings if study.published else ())
         ),
+        resources=tuple(per_op.figures(study, table, used_table)),
+        resource_ratios=tuple(per_op.ratios(study, table, used_table, confounded)),
+        resource_overall=tuple(overall(study, used_table, per_op.told(used_table), confounded, FOREMOST)),
+        resources_reason=per_op.why_none(study, table, used_table),
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,7 +11,7 @@ from dyno import stats
 from dyno.analysis import sentences
 from dyno.analysis.comparisons import between, shares_of_error, verdict_by, widening_between_cells
 from dyno.analysis.table import Table, given
-from dyno.model import responses
+from dyno.model import measures
 from dyno.model.findings import OverallRatio, Pace
 from dyno.model.pairs import Pair, pairs
 from dyno.model.study import Study
@@ -39,13 +39,18 @@ class Pooled:
 
 
 def overall(
-    study: Study, table: Table, names: Sequence[str], confounded: Mapping[tuple[int, int], tuple[str, ...]]
+    study: Study,
+    table: Table,
+    names: Sequence[str],
+    confounded: Mapping[tuple[int, int], tuple[str, ...]],
+    foremost: Container[str] | None = None,
 ) -> list[OverallRatio]:
     """The ratio of each level to the one declared first: the geometric mean of the ratios within blocks.
 
     Over all combinations, and over those of each level of each other factor where these are several and not all. They
     are a family of their own, beside the single comparisons: Holm over all of them, of which those of the deciding
-    response have half of the error. None for screening designs, whose effects are just that.
+    response have half of the error, or those that are `foremost` where they are given. None for screening designs, whose effects
+    are just that.
     """
     if study.compare is None or study.design.kind == "screening":
         return []
@@ -59,7 +64,8 @@ def overall(
     ]
     if not found:
         return []
-    weights = shares_of_error([each.response == study.replicates.of for each in found])
+    deciding = (study.replicates.of,) if foremost is None else foremost
+    weights = shares_of_error([each.response in deciding for each in found])
     adjusted = stats.holm([each.ratio.p for each in found], weights)
     equal = stats.holm([each.equivalence.p if each.equivalence else None for each in found], weights)
     return [
@@ -69,7 +75,7 @@ def overall(
 
 
 def _is_asked_for(study: Study, table: Table, response: str) -> bool:
-    counted = responses.lookup(response).counted and response != study.replicates.of
+    counted = measures.lookup(response).counted and response != study.replicates.of
     return not counted and given(table, response) is None
 
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from dyno.model import responses
-from dyno.model.findings import Comparison, OverallRatio, Pace, Verdict, format_ratio, format_share
+from dyno.model import measures, responses
+from dyno.model.findings import Comparison, OverallRatio, Pace, ResourceRatio, Verdict, format_ratio, format_share
 from dyno.model.units import counted
+from dyno.model.usage import is_resource
 from dyno.stats import Ratio
 
 
@@ -94,8 +95,12 @@ def comparison(found: Comparison, told: Mapping[str, str], *, paired: bool, of_m
 
 def overall(found: OverallRatio) -> str:
     """One level against the first, over many combinations together, as one sentence."""
-    known = responses.lookup(found.response)
+    known = measures.lookup(found.response)
     factor, a, b, size = found.factor, found.a, found.b, format_ratio(found.ratio, found.ci)
+    if is_resource(found.response):
+        blocks = f"n = {counted(found.n, 'block')}"
+        claim = f"{capital(known.title)}, {factor} {b} against {a} over {together(found)}"
+        return f"{claim}: {_use(found, size, blocks)}."
     where = capital(f"over {together(found)}, ")
     if found.verdict == "not judged":
         return f"{where}{_unjudged(known.title, f'{factor} {b}', a)}: {size} (n = {counted(found.n, 'block')})."
@@ -111,6 +116,28 @@ def overall(found: OverallRatio) -> str:
     return f"{where}{factor} {b} has {size} the {known.title} of {a} ({better}{basis}){rest}."
 
 
+def of_resource(found: ResourceRatio, told: Mapping[str, str], *, paired: bool) -> str:
+    """What two cells used of a resource, as one sentence. `told` is as for `comparison`."""
+    where = f" with {levels(told)}" if told else ""
+    claim = f"{capital(measures.lookup(found.resource).title)}, {found.factor} {found.b} against {found.a}{where}"
+    if found.ratio is None or found.ci is None:
+        return f"{claim}: no ratio, since {found.reason}."
+    runs = f"n = {counted(found.n, 'pair')}" if paired else f"n = {counted(found.n, 'run')}, not paired"
+    return f"{claim}: {_use(found, format_ratio(found.ratio, found.ci), runs)}."
+
+
+def _use(found: ResourceRatio | OverallRatio, size: str, runs: str) -> str:
+    """The ratio of what was used, and what is shown by it."""
+    if found.verdict == "not judged":
+        return f"{size}, not judged at scale smoke ({runs})"
+    basis = f"{_p(found)}, {runs}"
+    if found.verdict == "equivalent":
+        return f"{size}, shown to be within {_margin(found)} of each other ({basis})"
+    shown = found.verdict in ("higher", "lower")
+    verdict = f"shown to be {found.verdict}" if shown else found.verdict
+    return f"{size}, {verdict} ({basis}){_confounded(found) if shown else ''}"
+
+
 def _unjudged(title: str, b: str, a: str) -> str:
     """What stands before a ratio at scale smoke."""
     return f"{title} of {b} against {a} is not judged at scale smoke"
@@ -124,7 +151,7 @@ def together(found: OverallRatio) -> str:
     return f"{some}the {found.of} combinations with {levels(found.where)} together"
 
 
-def _confounded(found: Comparison | OverallRatio) -> str:
+def _confounded(found: Comparison | OverallRatio | ResourceRatio) -> str:
     """What else may be behind a difference: no direction is claimed without it."""
     if not found.confounded:
         return ""
@@ -132,11 +159,11 @@ def _confounded(found: Comparison | OverallRatio) -> str:
     return f"; {joined(names)} {'differ' if len(names) > 1 else 'differs'} too"
 
 
-def _margin(found: Comparison | OverallRatio) -> str:
+def _margin(found: Comparison | OverallRatio | ResourceRatio) -> str:
     return format_share(found.margin or 0.0)
 
 
-def _p(found: Comparison | OverallRatio) -> str:
+def _p(found: Comparison | OverallRatio | ResourceRatio) -> str:
     # Of what is claimed: that there is a difference, or that there is none to speak of.
     p = found.p_equivalent if found.verdict == "equivalent" else found.p_adjusted
     if p is None:

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dyno.model import responses
+from dyno.model import measures, responses
 from dyno.model.findings import Pace
 from dyno.model.run import Course, Outcome, RunRecord
 from dyno.model.stages import COMPARING
@@ -78,7 +78,7 @@ class Table:
 
 def given(table: Table, response: str) -> str | None:
     """Why a response says nothing of what the system can do."""
-    known = responses.lookup(response)
+    known = measures.lookup(response)
     if known.of_pace and "rate" in table.paces.values():
         return f"{known.title} at a rate that was given is not measured"
     return None

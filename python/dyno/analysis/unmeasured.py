@@ -6,15 +6,28 @@ from collections.abc import Sequence
 
 from dyno.model.run import Outcome, RunRecord
 from dyno.model.study import Study
+from dyno.model.usage import is_resource, resources, shares
 
 WATCHED = "machine"  # the kind of observer whose samples make the responses that end with `.util`
 USUAL_HZ = 1.0  # samples a second of that observer, where a plan does not say it
+_OF_OTHERS = ("server.syncs", "server.logged", "server.lock", "server.instructions", "server.cycles", "workload.")
+_OF_DEVICE = tuple(name for name in (*resources(), *shares()) if name.startswith("disk."))
 
 
 def why_unmeasured(study: Study, runs: Sequence[RunRecord], response: str) -> str:
     """A clause without its full stop; empty where it is not known."""
-    if not response.endswith(".util"):
+    watched = is_resource(response) and not response.startswith(_OF_OTHERS)
+    if not response.endswith(".util") and not watched:
         return ""
+    if why := why_unobserved(study, runs):
+        return why
+    if response in _OF_DEVICE and all(run.disk is None for run in runs):
+        return "these runs do not say which device their data are on"
+    return ""
+
+
+def why_unobserved(study: Study, runs: Sequence[RunRecord]) -> str:
+    """Why the observer of the machine left nothing of what counts; a clause, empty where it is not known."""
     watching = next((each for each in study.observe if each.kind == WATCHED), None)
     if watching is None:
         return f"the study has no observer `{WATCHED}`, which measures it"

@@ -56,7 +56,7 @@ def usages(runs: Sequence[RunRecord], samples: pl.LazyFrame, intervals: pl.LazyF
     spans = _spans(samples, windows)
     if not spans.height:
         return {}
-    counted = _operations(intervals, spans)
+    counted, written = _operations(intervals, spans), _written(runs, intervals, spans)
     seen = (
         samples.join(spans.lazy(), on=["run", "source", "time_ns"], how="inner")
         .with_columns((pl.col("value") * pl.col("seconds")).alias("amount"))
@@ -70,7 +70,8 @@ def usages(runs: Sequence[RunRecord], samples: pl.LazyFrame, intervals: pl.LazyF
     for (number,), table in seen.group_by("run"):
         run = int(str(number))
         if run in counted:
-            found[run] = _usage(table, spans.filter(pl.col("run") == run), counted[run], ticks.get(run), disks[run])
+            of_run = spans.filter(pl.col("run") == run)
+            found[run] = _usage(table, of_run, counted[run], written.get(run, {}), ticks.get(run), disks[run])
     return found
 
 
@@ -103,21 +104,39 @@ def _operations(intervals: pl.LazyFrame, spans: pl.DataFrame) -> dict[int, dict[
     """Run -> source -> operations done in the time that its samples tell of."""
     if not {"run", "count"} <= set(intervals.collect_schema().names()):
         return {}
+    found = _within(intervals.select("run", "start_ns", "end_ns", pl.col("count").alias("amount")), spans)
+    some = {run: {source: count for source, count in of.items() if count > 0} for run, of in found.items()}
+    return {run: of for run, of in some.items() if of}
+
+
+def _written(runs: Sequence[RunRecord], intervals: pl.LazyFrame, spans: pl.DataFrame) -> dict[int, dict[str, float]]:
+    """Run -> source -> bytes that the workload wrote in that time, where it says what its operations write."""
+    rows = [(run.run, operation, each) for run in runs for operation, each in run.written.items()]
+    if not rows or not {"run", "count", "operation"} <= set(intervals.collect_schema().names()):
+        return {}
+    schema = {"run": pl.Int32, "operation": pl.String, "bytes": pl.Float64}
+    each = pl.DataFrame(rows, schema=schema, orient="row").lazy()
+    amounts = intervals.join(each, on=["run", "operation"], how="inner").select(
+        "run", "start_ns", "end_ns", (pl.col("count") * pl.col("bytes")).alias("amount")
+    )
+    return _within(amounts, spans)
+
+
+def _within(amounts: pl.LazyFrame, spans: pl.DataFrame) -> dict[int, dict[str, float]]:
+    """Run -> source -> what of the `amount` of intervals is of the time that its samples tell of."""
     bounds = spans.group_by("run", "source").agg(pl.col("since_ns").min(), pl.col("time_ns").max().alias("until_ns"))
     shared = pl.min_horizontal("end_ns", "until_ns") - pl.max_horizontal("start_ns", "since_ns")
     table = (
-        intervals.select("run", "start_ns", "end_ns", "count")
-        .join(bounds.lazy(), on="run", how="inner")
+        amounts.join(bounds.lazy(), on="run", how="inner")
         .with_columns((shared / (pl.col("end_ns") - pl.col("start_ns"))).alias("share"))
         .filter(pl.col("share") > 0)
         .group_by("run", "source")
-        .agg((pl.col("count") * pl.col("share")).sum().alias("operations"))
-        .filter(pl.col("operations") > 0)
+        .agg((pl.col("amount") * pl.col("share")).sum().alias("amount"))
         .collect()
     )
     found: dict[int, dict[str, float]] = {}
-    for run, source, operations in table.select("run", "source", "operations").iter_rows():
-        found.setdefault(run, {})[source] = operations
+    for run, source, amount in table.select("run", "source", "amount").iter_rows():
+        found.setdefault(run, {})[source] = amount
     return found
 
 
@@ -149,6 +168,7 @@ def _usage(
     table: pl.DataFrame,
     spans: pl.DataFrame,
     operations: Mapping[str, float],
+    written: Mapping[str, float],
     cpu: Mapping[str, float] | None,
     disk: str | None,
 ) -> Usage:
@@ -195,6 +215,9 @@ def _usage(
             # Processes are told of a moment after the machine is: a little less than nothing may be left.
             totals["rest.cpu"] = (max(used - sum(watched), 0.0), "machine")
         means |= {name: 100 * value / cpu["all"] for name, value in cpu.items() if name != "all"}
+    if written:
+        told_by = "machine" if "machine" in written else min(written)
+        totals["workload.written"] = (written[told_by], told_by)
     of_machine = seconds.get("machine", max(seconds.values()))
     in_order = [name for name in resources() if name in totals]
     return Usage(

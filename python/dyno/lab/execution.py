@@ -424,6 +424,7 @@ class Execution:
             caches=self._caches,
             deployed=self._deployed,
             disk=self.site.device.disk(),
+            written=self.workload.written(),
             commands=tuple(self._runner.commands) if self._runner else (),
             versions={**self.versions, **(measured.versions if measured else {})},
             driver=measured.job if measured else {},

@@ -20,6 +20,7 @@ Pace = Literal["rate", "waits"]
 TargetVerdict = Literal["met", "missed", "cannot tell"]
 Agreement = Literal["agrees", "differs", "cannot tell"]
 ClaimVerdict = Literal["confirmed", "contradicted", "open"]
+ResourceVerdict = Verdict | Literal["no ratio"]
 FolderVerdict = Verdict | Literal["only in the first", "only in the second"]
 
 
@@ -580,6 +581,57 @@ class Drift(Frozen):
     relative: Annotated[tuple[float, ...], Field(description="each run relative to the median of its cell")] = ()
 
 
+class ResourceFigure(Frozen):
+    """What one cell used of one resource for an operation, or a share, over its ok runs."""
+
+    cell: int
+    levels: dict[str, str]
+    resource: str
+    title: str
+    unit: str
+    relative: Annotated[bool, Field(description="whether it is one use over another, and not of an operation")] = False
+    n: Annotated[int, Field(description="ok runs that tell of it: those in the figures")]
+    mean: Annotated[float | None, Field(description="for an operation, or the share itself")]
+    sd: float | None
+    ci: Annotated[
+        Interval | None, Field(description="of the mean, at the study's confidence, made as those of responses")
+    ]
+    per_s: Annotated[float | None, Field(description="mean use in a second, in unit; null for shares")] = None
+    values: Annotated[tuple[float, ...], Field(description="each such run, in order of execution")] = ()
+    reason: Annotated[str, Field(description="why there is no mean, or no interval; empty where there are both")] = ""
+
+
+class ResourceRatio(Frozen):
+    """The ratio of what two levels of a factor used of a resource for an operation, all else equal."""
+
+    resource: str
+    factor: str
+    a: Annotated[str, Field(description="the level that is 1")]
+    b: str
+    within: Annotated[dict[str, str], Field(description="the levels of the other factors")]
+    cells: Annotated[tuple[int, int], Field(description="the numbers of the two cells in the plan, that of a first")]
+    ratio: Annotated[float | None, Field(description="b / a")]
+    ci: Interval | None
+    n: Annotated[int, Field(description="pairs, or runs of the smaller side where unpaired")]
+    method: Annotated[str, Field(description="how the interval was made")]
+    verdict: ResourceVerdict
+    reason: Annotated[str, Field(description="why there is no ratio; empty where there is one")] = ""
+    p: Annotated[float | None, Field(description="of a ratio of 1, both sides together, by itself")] = None
+    p_adjusted: Annotated[
+        float | None, Field(description="Holm's over all ratios of resources; the verdict goes by it")
+    ] = None
+    family: Annotated[int | None, Field(description="ratios of resources that have a p")] = None
+    margin: Annotated[float | None, Field(description="ratios between 1 / (1 + margin) and 1 + margin are equal")] = (
+        None
+    )
+    equivalent: Annotated[bool | None, Field(description="whether the ratio is shown to lie within the margin")] = None
+    p_equivalent: Annotated[float | None, Field(description="Holm's over all ratios of resources")] = None
+    confounded: Annotated[
+        tuple[str, ...], Field(description="the keys of the confounders in which the two cells differ besides")
+    ] = ()
+    sentence: str
+
+
 class Findings(Frozen):
     """All that a results folder says."""
 
@@ -618,3 +670,14 @@ class Findings(Frozen):
     targets: Annotated[tuple[TargetResult, ...], Field(description="what was to be reached")] = ()
     published: Annotated[tuple[PublishedResult, ...], Field(description="published figures beside the results")] = ()
     claims: Annotated[tuple[ClaimResult, ...], Field(description="published findings, held against the results")] = ()
+    resources: Annotated[
+        tuple[ResourceFigure, ...], Field(description="what each cell used for an operation, and shares")
+    ] = ()
+    resource_ratios: Annotated[
+        tuple[ResourceRatio, ...], Field(description="the same, of each two cells that are compared")
+    ] = ()
+    resource_overall: Annotated[
+        tuple[OverallRatio, ...],
+        Field(description="the same, each level over the first, over many combinations together"),
+    ] = ()
+    resources_reason: Annotated[str, Field(description="why there are none; empty where there are some")] = ""

@@ -37,7 +37,7 @@ class Aliased(Frozen):
 class RatioOf(Frozen):
     """b / a of a response, all else equal."""
 
-    of: Annotated[str, Field(description="which response")]
+    of: Annotated[str, Field(description="which response, resource or share")]
     b: Annotated[OneEach, Field(description="the cells above the line: factor to level")]
     a: Annotated[OneEach, Field(description="the cells below the line, of the same factors")]
     where: Annotated[Chosen, Field(description="only these levels of the other factors")] = {}
@@ -67,7 +67,7 @@ class WithinIs(Aliased):
 class MeanOf(Frozen):
     """The mean of a response."""
 
-    of: Annotated[str, Field(description="which response")]
+    of: Annotated[str, Field(description="which response, resource or share")]
     where: Annotated[Chosen, Field(description="only these levels")] = {}
 
 
@@ -82,7 +82,7 @@ class MeanIs(Aliased):
 class TrendOf(Frozen):
     """A response over the levels of a factor, in the order in which they were declared."""
 
-    of: Annotated[str, Field(description="which response")]
+    of: Annotated[str, Field(description="which response, resource or share")]
     over: Annotated[str, Field(description="the factor")]
     where: Annotated[Chosen, Field(description="only these levels of the factors")] = {}
 

@@ -135,6 +135,10 @@ class RunRecord(Frozen):
     disk: Annotated[
         str | None, Field(description="the block device of the data, as samples name it; None where there is none")
     ] = None
+    written: Annotated[
+        dict[str, float],
+        Field(description="operation -> bytes of values that one of it writes; empty where that is not known"),
+    ] = {}
     commands: Annotated[tuple[tuple[str, ...], ...], Field(description="each command started, word by word")] = ()
     versions: dict[str, str] = {}
     driver: Annotated[dict[str, Any], Field(description="the job that the driver was given")] = {}

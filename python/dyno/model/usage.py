@@ -34,12 +34,16 @@ class Usage(Frozen):
 
 @dataclass(frozen=True)
 class Resource:
-    """One that is used for operations. `scale` turns the base unit into `unit`, which a person reads."""
+    """One that is used for operations. `scale` turns the base unit into `unit`, which a person reads.
+
+    Those that are `relative` are one use over another, such as kernel time over CPU time, and not of an operation.
+    """
 
     name: str
     title: str
     unit: str
     scale: float = 1.0
+    relative: bool = False
 
 
 _KNOWN = {
@@ -85,11 +89,62 @@ _KNOWN = {
 }
 
 
+_RELATIVE = {
+    share.name: share
+    for share in (
+        Resource("server.cpu_of_machine", "share that the system used of the CPU time that it may use", "%", relative=True),
+        Resource("server.sys_share", "share of kernel time in the CPU time of the system", "%", relative=True),
+        Resource("server.user_system_ratio", "user time over kernel time of the system", "1", relative=True),
+        Resource("driver.sys_share", "share of kernel time in the CPU time of the driver", "%", relative=True),
+        Resource("machine.sys_share", "share of kernel time in the CPU time of the machine", "%", relative=True),
+        Resource("machine.user_system_ratio", "user time over kernel time of the machine", "1", relative=True),
+        # As sysstat has it: idle with a request to a disk outstanding.
+        Resource("machine.iowait_share", "share of time in which CPUs waited for a disk", "%", relative=True),
+        Resource("disk.busy_share", "share of time in which the device of the data was busy", "%", relative=True),
+        Resource(
+            "disk.write_amplification",
+            "bytes written to the device of the data for each that the workload wrote",
+            "1",
+            relative=True,
+        ),
+        Resource(
+            "server.write_amplification",
+            "bytes written to storage by the system for each that the workload wrote",
+            "1",
+            relative=True,
+        ),
+    )
+}
+
+FOREMOST = (
+    "server.cpu",
+    "driver.cpu",
+    "server.switches",
+    "server.syncs",
+    "disk.read",
+    "disk.written",
+    "disk.flushes",
+    "net.sent",
+    "server.instructions",
+)
+"""Those that a reader looks at first; of the error that comparisons of resources may make they have half."""
+
+
 def resources() -> tuple[str, ...]:
-    """All that are known, in the order in which they are shown."""
+    """All that an operation may use, in the order in which they are shown."""
     return tuple(_KNOWN)
 
 
+def shares() -> tuple[str, ...]:
+    """Those that are relative, in the order in which they are shown."""
+    return tuple(_RELATIVE)
+
+
 def resource(name: str) -> Resource:
-    """The resource of that name. Raises KeyError."""
-    return _KNOWN[name]
+    """The resource or share of that name. Raises KeyError."""
+    return _RELATIVE[name] if name in _RELATIVE else _KNOWN[name]
+
+
+def is_resource(name: str) -> bool:
+    """Whether it is the name of a resource or share."""
+    return name in _KNOWN or name in _RELATIVE

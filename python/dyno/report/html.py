@@ -41,6 +41,7 @@ from dyno.model.units import format_percent, format_size
 from dyno.report import figures
 from dyno.report.figures import Figure, Palette
 from dyno.report.figures.style import capital, label, varied
+from dyno.report.per_op import costs
 from dyno.report.runs import notable
 from dyno.report.selfcheck import block_of
 from dyno.report.source import Source
@@ -177,6 +178,7 @@ def _page(
         failures=findings.failures[:MOST_FAILURES],
         environment=results.environment,
         selfcheck=block_of(results),
+        costs=costs(findings),
         study_yaml=results.study_yaml,
         versions=_versions(results.runs),
         measured=_measured(results.runs),

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Literal
 
-from rich import box
 from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
@@ -36,7 +35,13 @@ from dyno.model.findings import (
 )
 from dyno.model.run import Step
 from dyno.model.units import format_percent
+from dyno.report.per_op import on_terminal as per_operation
 from dyno.report.selfcheck import Block
+from dyno.report.tables import columns as _columns
+from dyno.report.tables import heading as _heading
+from dyno.report.tables import plain as _plain
+from dyno.report.tables import row as _row
+from dyno.report.tables import table as _table
 from dyno.report.text import MOST_SENTENCES, foremost, of_device, part_of
 
 NARROW = 100  # columns; a narrower terminal gets the narrower table
@@ -94,6 +99,7 @@ def show(findings: Findings, console: Console, chosen: Sequence[str] | None = No
             _heading("Before believing the figures"),
             *(Text(f"- {_plain(note)}") for note in findings.notes),
         ]
+    parts += per_operation(findings, narrow=narrow)
     _print(console, Group(*parts))
 
 
@@ -178,29 +184,6 @@ def _print(console: Console, what: RenderableType) -> None:
     """Print as wide as the terminal is; where there is none, a line of the table is a line of the file."""
     out = console if console.is_terminal else Console(file=console.file, width=WIDTH_OF_FILES, color_system=None)
     out.print(what)
-
-
-def _table() -> Table:
-    return Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, header_style="bold")
-
-
-def _columns(table: Table, *names: str, justify: Literal["left", "right"] = "left") -> None:
-    for name in names:
-        table.add_column(Text(_plain(name)), justify=justify, overflow="fold", no_wrap=justify == "right")
-
-
-def _row(table: Table, *fields: str | Text) -> None:
-    """Add a row of plain text: a level such as `[red]` is not markup here."""
-    table.add_row(*(field if isinstance(field, Text) else Text(_plain(field)) for field in fields))
-
-
-def _plain(text: str) -> str:
-    """Without what would steer the terminal: causes and levels may come from anywhere."""
-    return "".join(letter if letter.isprintable() else " " for letter in text)
-
-
-def _heading(text: str) -> Text:
-    return Text(text, style="bold")
 
 
 def _title(response: str) -> str:

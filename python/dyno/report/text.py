@@ -49,7 +49,10 @@ def to_json(findings: Findings) -> str:
 
 
 def to_csv(findings: Findings) -> str:
-    """A line for each response of each cell; what is undefined is empty. Levels stand in columns `levels.<factor>`."""
+    """A line for each response of each cell, then for each resource; what is undefined is empty.
+
+    Levels stand in columns `levels.<factor>`, the name of a resource (`server.cpu`) in that of responses.
+    """
     factors = list(dict.fromkeys(factor for cell in findings.cells for factor in cell.levels))
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
@@ -77,6 +80,18 @@ def to_csv(findings: Findings) -> str:
                 cell.precision,
                 "true" if cell.converged else "false",
                 cell.unsteady,
+            ]
+        )
+    for figure in findings.resources:
+        known = {"unit": figure.unit, "n": figure.n, "mean": figure.mean, "sd": figure.sd}
+        writer.writerow(
+            [
+                figure.cell,
+                *(figure.levels.get(factor, "") for factor in factors),
+                figure.resource,
+                *(known.get(name) for name in _FIGURES),
+                *(figure.ci or ("", "")),
+                *("", "", ""),
             ]
         )
     return text.getvalue()

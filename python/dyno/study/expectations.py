@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from dyno.model import bounds, responses
+from dyno.model import bounds, measures, responses
 from dyno.model.targets import Target
 from dyno.study.errors import Place, Problem, not_found, shown
 from dyno.study.tree import Branch, Items, Leaf, Path, deepest, dotted, plain
@@ -53,6 +53,18 @@ def known_response(name: str, root: Branch, path: Path, problems: list[Problem],
         _, node, key_place = deepest(root, path)
         text = not_found("response", name, responses.names(), "responses, each also as read.latency_p99")
         problems.append(Problem(key_place if at_key else node.place, dotted(path), text))
+        return False
+    return True
+
+
+def known_measure(name: str, root: Branch, path: Path, problems: list[Problem]) -> bool:
+    """Whether there is such a response, resource or share; a problem where not."""
+    try:
+        measures.lookup(name)
+    except KeyError:
+        _, node, _ = deepest(root, path)
+        kinds = "responses, each also as read.latency_p99, and what was used"
+        problems.append(Problem(node.place, dotted(path), not_found("response", name, measures.names(), kinds)))
         return False
     return True
 

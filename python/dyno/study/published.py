@@ -11,7 +11,7 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, Field
 
-from dyno.model import bounds, responses
+from dyno.model import bounds, measures, responses
 from dyno.model.base import Frozen
 from dyno.model.published import (
     AllOf,
@@ -33,7 +33,7 @@ from dyno.model.published import (
 from dyno.model.study import Study
 from dyno.study import figures, shorthand
 from dyno.study.errors import Place, Problem, StudyError, listed, not_found, shown
-from dyno.study.expectations import Known, known_response, said
+from dyno.study.expectations import Known, known_measure, known_response, said
 from dyno.study.figures import TableSpec
 from dyno.study.loader import parse_file, read
 from dyno.study.tree import Branch, Items, Leaf, Node, Path, deepest, dotted, plain
@@ -312,11 +312,11 @@ class _Reader:
             case MeanIs():
                 of = (*path, "mean", "of")
                 self.known.chosen(found.mean.where, self.root, (*path, "mean", "where"), self.problems)
-                if known_response(found.mean.of, self.root, of, self.problems):
-                    self._bound(found.wanted, responses.lookup(found.mean.of).unit, path)
+                if known_measure(found.mean.of, self.root, of, self.problems):
+                    self._bound(found.wanted, measures.lookup(found.mean.of).unit, path)
             case TrendIs():
                 trend = found.trend
-                known_response(trend.of, self.root, (*path, "trend", "of"), self.problems)
+                known_measure(trend.of, self.root, (*path, "trend", "of"), self.problems)
                 self.known.chosen(trend.where, self.root, (*path, "trend", "where"), self.problems)
                 over = (*path, "trend", "over")
                 if not self.known.factor(trend.over, self.root, over, self.problems):
@@ -330,7 +330,7 @@ class _Reader:
         said(lambda: bounds.parse(text, unit), node.place, (*path, "is"), self.problems)
 
     def _ratio(self, ratio: RatioOf, path: Path) -> None:
-        known_response(ratio.of, self.root, (*path, "of"), self.problems)
+        known_measure(ratio.of, self.root, (*path, "of"), self.problems)
         for side in ("a", "b"):
             self.known.chosen(getattr(ratio, side), self.root, (*path, side), self.problems)
         self.known.chosen(ratio.where, self.root, (*path, "where"), self.problems)

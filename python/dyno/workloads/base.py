@@ -188,6 +188,10 @@ class Workload(ABC, Generic[O]):
         """About how much room the loaded data take, for the forecast before the first run; 0 where there are none."""
         return 0
 
+    def written(self) -> dict[str, float]:
+        """Bytes of values that one operation of each kind writes, 0 included; empty where that is not known."""
+        return {}
+
     def expected_seconds(self) -> float | None:
         """How long driving takes where the options say so; None where it depends on the system."""
         return None

@@ -49,6 +49,10 @@ class LedgerWorkload(DrivenWorkload[LedgerOptions]):
         ]
         return Checked(status, "; ".join(wrong) or checked.wrong)
 
+    def written(self) -> dict[str, float]:
+        """The payload of a row; what it is known by is not counted."""
+        return {"write": float(self.options.payload)}
+
     def asked(self) -> dict[str, Any]:
         """As a job has it."""
         return {"kind": "ledger", "payload_bytes": self.options.payload}

@@ -267,6 +267,17 @@ class YcsbWorkload(DrivenWorkload[YcsbOptions]):
         """As its rows take."""
         return stored_bytes(self.options.records, self.options.field_count, self.options.field_length)
 
+    def written(self) -> dict[str, float]:
+        """The values of a row, or of one field; keys are not counted."""
+        given = self.options
+        row = given.field_count * given.field_length
+        update = row if given.write_all_fields else given.field_length
+        of_kind = {"insert": row, "update": update, "read_modify_write": update}
+        if self._other:
+            of_kind["read_modify_write"] = 0  # go-ycsb counts its update among the updates as well
+        kinds = (*of_kind, *(name for name, share in given.shares().items() if share))
+        return {name: float(of_kind.get(name, 0)) for name in kinds}
+
     def think_time(self) -> float:
         """As asked for."""
         return self.options.think_time

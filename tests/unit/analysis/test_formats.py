@@ -28,6 +28,8 @@ from dyno.model.findings import (
     PublishedRatio,
     PublishedResult,
     Ranks,
+    ResourceFigure,
+    ResourceRatio,
     ScalabilityLaw,
     Shape,
     ShapePoint,
@@ -100,6 +102,8 @@ def test_every_key_of_the_findings_is_in_their_reference() -> None:
         FactorEffect,
         Choice,
         Candidate,
+        ResourceFigure,
+        ResourceRatio,
     )
     for model in (*models, *beside, *causes):
         missing = [name for name in model.model_fields if f"`{name}`" not in text]

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from dyno.analysis.usage import usages
 from dyno.model.run import Outcome, RunRecord, Slot
-from dyno.model.usage import Usage, resource, resources
+from dyno.model.usage import Usage, resource, resources, shares
 from dyno.observers.base import SAMPLE_COLUMNS
 
 S = 10**9
@@ -139,3 +139,34 @@ def test_every_resource_says_how_it_is_shown() -> None:
         assert known.name == name
         assert known.scale > 0
         assert known.unit in ("us", "B", "1")
+
+
+def test_every_share_says_how_it_is_shown_and_is_no_use_of_an_operation() -> None:
+    for name in shares():
+        assert resource(name).name == name
+        assert resource(name).relative
+        assert resource(name).unit in ("%", "1")
+    assert not set(shares()) & set(resources())
+
+
+def test_what_the_workload_wrote_is_counted_by_operation_over_the_time_of_the_samples() -> None:
+    rows: Rows = [(at, "machine", "machine", "vm.cs", 100.0) for at in (0, 1, 2)]
+    intervals = pl.concat(
+        [
+            counted([(0, 1, 30), (1, 3, 40)]).with_columns(pl.lit("read").alias("operation")),
+            counted([(0, 1, 10), (1, 3, 20)]).with_columns(pl.lit("update").alias("operation")),
+        ]
+    )
+    told = run().model_copy(update={"written": {"read": 0.0, "update": 100.0}})
+    used = usages([told], sampled(rows), intervals)[1]
+    assert used.operations == pytest.approx(30 + 20 + 10 + 10)
+    assert used.per_op["workload.written"] == pytest.approx((10 + 20 / 2) * 100 / 70)
+    assert used.per_s["workload.written"] == pytest.approx((10 + 20 / 2) * 100 / 2)
+
+
+def test_a_workload_that_writes_nothing_wrote_0_and_one_that_does_not_say_is_not_known() -> None:
+    rows: Rows = [(at, "machine", "machine", "vm.cs", 100.0) for at in (0, 1)]
+    reads = counted([(0, 1, 30)]).with_columns(pl.lit("read").alias("operation"))
+    told = run().model_copy(update={"written": {"read": 0.0}})
+    assert usages([told], sampled(rows), reads)[1].per_op["workload.written"] == 0.0
+    assert "workload.written" not in usages([run()], sampled(rows), reads)[1].per_op

@@ -258,7 +258,7 @@ def test_a_timeline_puts_throughput_and_resources_on_one_axis(eight) -> None:
         "disk traffic",
         "context switches",
         "waiting for (pressure)",
-        "CPU of processes",
+        "CPU by whom",
     }
     assert {row["series"] for row in rows(drawn) if row["panel"] == "CPU"} == {"usr", "sys", "iowait", "steal"}
     assert texts(drawn).count("seconds") == 1

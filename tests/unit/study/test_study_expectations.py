@@ -496,6 +496,26 @@ def test_a_predicate_is_what_its_key_says(tmp_path: Path) -> None:
     assert (falls.wanted, peaks.wanted) == ("falls", Peak(at="4"))
 
 
+def test_a_predicate_may_be_of_what_was_used(tmp_path: Path) -> None:
+    more = finding(
+        "\n        all:"
+        "\n        - {within: {of: server.switches, b: {threads: 4}, a: {threads: 1}, margin: 1%}}"
+        "\n        - {mean: {of: machine.sys_share}, is: < 70 %}"
+        "\n        - {trend: {of: disk.written, over: threads}, is: rises}"
+    )
+    (claim,) = load(tmp_path, more).published.findings
+    within, mean, trend = claim.predicate.all
+    assert (within.within.of, mean.mean.of, trend.trend.of) == ("server.switches", "machine.sys_share", "disk.written")
+
+
+@pytest.mark.parametrize(
+    "more",
+    ["targets: {server.cpu: < 5 us}\n", TABLE.replace("response: throughput", "response: server.cpu")],
+)
+def test_targets_and_published_figures_are_of_responses_alone(more: str, tmp_path: Path) -> None:
+    assert "unknown response 'server.cpu'" in refused(tmp_path, more)
+
+
 def test_a_plan_with_everything_in_it_is_read_back_as_it_was(tmp_path: Path) -> None:
     more = TABLE + finding("{trend: {of: throughput, over: threads}, is: {peaks-at: 4}}").removeprefix("published:\n")
     study = load(tmp_path, more + "targets: {latency_p99: < 5 ms}\n")

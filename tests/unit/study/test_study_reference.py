@@ -20,7 +20,7 @@ from test_study_messages import CASES
 
 import dyno.study
 from dyno.lab import Rooms
-from dyno.model import responses
+from dyno.model import measures, responses, usage
 from dyno.model.study import HostSpec, Kinds, Limits, Replicates, Stages
 from dyno.model.targets import Target
 from dyno.study.document import DesignSection, Document, SystemSection
@@ -61,6 +61,10 @@ def generated(part: str, kinds: Kinds) -> str:
             known = [responses.lookup(name) for name in responses.names()]
             rows = [f"| `{one.name}` | {one.title} | {one.unit} | {one.better} |" for one in known]
             return "\n".join(["| response | what it is | unit | better |", "|---|---|---|---|", *rows])
+        case "used":
+            found = [measures.lookup(name) for name in (*usage.resources(), *usage.shares())]
+            rows = [f"| `{one.name}` | {one.title} | {one.unit} |" for one in found]
+            return "\n".join(["| name | what it is | unit |", "|---|---|---|", *rows])
         case "kinds":
             rooms = {"system": kinds.systems, "workload": kinds.workloads, "observer": kinds.observers}
             own = [(room, name, kind) for room, found in rooms.items() for name, kind in sorted(found.items())]
@@ -91,7 +95,7 @@ def test_the_generated_parts_of_the_page_are_up_to_date(kinds: Kinds) -> None:
     if REGENERATE:
         PAGE.write_text(fresh)
     assert PAGE.read_text() == fresh, "write it anew with DYNO_REGENERATE=1"
-    assert len(_PART.findall(page)) == 14
+    assert len(_PART.findall(page)) == 15
 
 
 def test_each_key_of_the_study_is_on_the_page() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from statistics import median
 
 import polars as pl
@@ -21,6 +22,10 @@ MOST_SUBJECTS = 4  # disks or processes in a panel: those with the most to show
 LEAST_SPAN = 0.05  # of the longest curve: a panel whose own are shorter looks empty
 SECOND = 1e9
 CHANGED = HUES[5]  # what the classification of a run's course says
+GAP = HUES[6]  # a time of which no sample tells by itself
+MOST_GAPS = 200  # that are drawn; beyond them only the longest
+LATE = 0.5  # of the time between two samples: one that is later than that is marked
+DRIVER = "driver"
 
 CPU = {
     "usr": ("cpu.usr", "cpu.nice"),
@@ -28,12 +33,15 @@ CPU = {
     "iowait": ("cpu.iowait",),
     "steal": ("cpu.steal",),
 }
+RESTING = ("cpu.idle", "cpu.iowait", "cpu.steal")
+WHOM = ("system, user", "system, kernel", "driver", "rest of the machine")
+SWITCHES = ("machine", "system", "driver")
 PRESSURE = {"cpu": ("psi.cpu.some",), "memory": ("psi.memory.some",), "io": ("psi.io.some",)}
-SWITCHES = {"context switches": ("vm.cs",)}
 # The columns read here, for a run that left no table at all.
 SAMPLES = {
     "time_ns": pl.Int64,
     "host": pl.String,
+    "source": pl.String,
     "subject": pl.String,
     "metric": pl.String,
     "value": pl.Float64,
@@ -50,6 +58,7 @@ class Panel:
     points: pl.DataFrame
     stacked: bool = False
     top: float | None = None  # the axis ends here; None: where the values do
+    sampled: bool = True  # made of samples, which may be late or missing
     sliver: bool = False  # the last point is a rate over so short a time that it would set the axis
 
     def drawn(self) -> Panel:
@@ -71,10 +80,19 @@ def timeline(cell: Cell, run: RunRecord, samples: pl.DataFrame, intervals: pl.Da
     ]
     panels = [_thinned(panel.drawn(), width) for panel in kept]
     marks, before, changes = _measured(run), _left_out(run), _changes(run)
+    gaps, of_gaps = _gaps(samples, run.started_ns)
     end = max(float(str(panel.points["t"].max())) for panel in kept)
     end = max([end, *(mark["to"] for mark in marks)])
     charts = [
-        _chart(panel, f"panel {place}", bool(marks), bool(before or changes), end, last=panel is panels[-1])
+        _chart(
+            panel,
+            f"panel {place}",
+            bool(marks),
+            bool(before or changes),
+            end,
+            gaps=bool(gaps) and panel.sampled,
+            last=panel is panels[-1],
+        )
         for place, panel in enumerate(panels)
     ]
     data = {f"panel {place}": _points(panel) for place, panel in enumerate(panels)}
@@ -82,6 +100,7 @@ def timeline(cell: Cell, run: RunRecord, samples: pl.DataFrame, intervals: pl.Da
     data["left out"] = before
     data["edges"] = [{"at": at} for mark in marks for at in mark.values()]
     data["changes"] = changes
+    data["gaps"] = gaps
     title = f"Run {run.run}, {cell.name}: {run.outcome.value}"
     note = "The measured part is marked." if marks else "No part of it was measured."
     note = " ".join([note, *_in_words(run.measured)]) if run.measured else note
@@ -90,7 +109,7 @@ def timeline(cell: Cell, run: RunRecord, samples: pl.DataFrame, intervals: pl.Da
     shown = [panel.title for panel in kept]
     lost = [panel.title for panel in found if panel.title not in shown]
     unseen = f"Too few samples for a curve: {', '.join(lost)}." if lost else ""
-    below = f"Over seconds since the run's start. {note} {binned} {cut} {unseen}"
+    below = f"Over seconds since the run's start. {note} {binned} {cut} {unseen} {of_gaps}"
     spec = {
         "vconcat": charts,
         "spacing": 12,
@@ -127,16 +146,22 @@ def _panels(run: RunRecord, samples: pl.DataFrame, intervals: pl.DataFrame) -> l
         subject.alias("subject"),
         pl.col("host").alias("host") if several_hosts else pl.lit("").alias("host"),
     )
-    disks = _of_subjects(timed, {"read": "disk.rkB_s", "written": "disk.wkB_s"})
+    disks = _of_subjects(timed, {"read": "disk.rkB_s", "written": "disk.wkB_s"}, run.disk)
     return [
-        Panel("throughput", "ops/s", _throughput(intervals, start), sliver=_ends_in_sliver(intervals)),
+        Panel("throughput", "ops/s", _throughput(intervals, start), sampled=False, sliver=_ends_in_sliver(intervals)),
         Panel("CPU", "%", _machine(timed, CPU), stacked=True, top=None if several_hosts else 100),
-        Panel("disk busy", "%", _of_subjects(timed, {"": "disk.util"}), top=100),
+        *([] if several_hosts else [Panel("CPU by whom", "% of one", _by_whom(timed), stacked=True)]),
+        Panel("disk busy", "%", _of_subjects(timed, {"": "disk.util"}, run.disk), top=100),
         Panel("disk traffic", "KiB/s", disks),
-        Panel("context switches", "1/s", _machine(timed, SWITCHES)),
+        Panel("context switches", "1/s", _switches(timed, several_hosts)),
         Panel("waiting for (pressure)", "%", _machine(timed, PRESSURE)),
-        Panel("CPU of processes", "% of one", _processes(timed)),
+        *([Panel("CPU of processes", "% of one", _processes(timed))] if several_hosts or _are_many(timed) else []),
     ]
+
+
+def _are_many(timed: pl.DataFrame) -> bool:
+    """Whether the system has several processes, which "by whom" shows as one."""
+    return timed.filter(pl.col("metric") == "proc.usr", pl.col("subject") != DRIVER)["subject"].n_unique() > 1
 
 
 def _throughput(intervals: pl.DataFrame, start: int) -> pl.DataFrame:
@@ -164,12 +189,108 @@ def _machine(timed: pl.DataFrame, groups: Mapping[str, tuple[str, ...]]) -> pl.D
     return _summed(timed.filter(pl.col("metric").is_in(list(names))), _joined(pl.col("host"), series))
 
 
-def _of_subjects(timed: pl.DataFrame, metrics: dict[str, str]) -> pl.DataFrame:
-    """Disks' metrics: a curve for each of the busiest disks and each metric."""
+def _of_subjects(timed: pl.DataFrame, metrics: dict[str, str], of_data: str | None) -> pl.DataFrame:
+    """Disks' metrics: a curve for each of the busiest disks and each metric. That of the data is said to be it."""
     names = {metric: name for name, metric in metrics.items()}
     found = _busiest(timed.filter(pl.col("metric").is_in(list(names))))
+    if of_data is not None:
+        found = found.with_columns(pl.col("subject").replace({of_data: f"{of_data} (data)"}))
     series = pl.col("metric").replace_strict(names, default=None, return_dtype=pl.String)
     return _summed(found, _joined(pl.col("subject"), series))
+
+
+def _by_whom(timed: pl.DataFrame) -> pl.DataFrame:
+    """CPU time of the system by mode, of the driver, and what is left of the machine's; at each sample all of them.
+
+    What is left is known where a sample says of how many clock ticks its shares are. Processes are told of a moment
+    after the machine is, so that a little less than nothing may be left.
+    """
+    of_driver = pl.col("subject") == DRIVER
+    modes = timed.filter(pl.col("metric").is_in(["proc.usr", "proc.sys"])).with_columns(
+        pl.when(of_driver)
+        .then(pl.lit("driver"))
+        .when(pl.col("metric") == "proc.usr")
+        .then(pl.lit("system, user"))
+        .otherwise(pl.lit("system, kernel"))
+        .alias("whom")
+    )
+    watched = _summed(modes, pl.col("whom"))
+    if not watched.height:
+        return watched
+    of_machine = timed.filter(pl.col("subject") == "machine")
+    ticks = of_machine.filter(pl.col("metric") == "stat.ticks").select("t", (pl.col("value") / 100).alias("cpus"))
+    busy = (
+        of_machine.filter(pl.col("metric").str.starts_with("cpu."), ~pl.col("metric").is_in(RESTING))
+        .group_by("t")
+        .agg(pl.col("value").sum())
+        .join(ticks, on="t", how="inner")
+        .join(watched.group_by("t").agg(pl.col("value").sum().alias("watched")), on="t", how="left")
+        .select(
+            "t",
+            pl.lit("rest of the machine").alias("series"),
+            (pl.col("value") * pl.col("cpus") - pl.col("watched").fill_null(0.0)).clip(lower_bound=0.0).alias("value"),
+        )
+    )
+    known = pl.concat([watched, busy])
+    # Areas that stand upon each other need a point of each at the same times.
+    every = known.select("t").unique().join(known.select("series").unique(), how="cross")
+    filled = every.join(known, on=["t", "series"], how="left").with_columns(pl.col("value").fill_null(0.0))
+    return filled.sort("t", "series")
+
+
+def _switches(timed: pl.DataFrame, several_hosts: bool) -> pl.DataFrame:
+    """Of the machine, and of the system and the driver where there is one machine to tell of."""
+    whose = (
+        pl.when(pl.col("metric") == "vm.cs")
+        .then(pl.concat_str("host", pl.lit(" machine")).str.strip_chars())
+        .when(pl.col("subject") == DRIVER)
+        .then(pl.lit("driver"))
+        .otherwise(pl.lit("system"))
+    )
+    metrics = ["vm.cs"] if several_hosts else ["vm.cs", "proc.cswch", "proc.nvcswch"]
+    return _summed(timed.filter(pl.col("metric").is_in(metrics)), whose)
+
+
+def _gaps(samples: pl.DataFrame, start: int) -> tuple[list[Row], str]:
+    """The times of which no sample tells by itself, and a sentence on them: missed ones, and ones that came late."""
+    told = samples.filter(pl.col("metric").is_in(["watch.missed", "watch.lag"]))
+    spans: list[tuple[float, float]] = []
+    missed, late, latest = 0, 0, 0.0
+    for (_,), of_host in told.group_by("host", maintain_order=True):
+        table = of_host.pivot("metric", index="time_ns", values="value", aggregate_function="max").sort("time_ns")
+        times = [(at - start) / SECOND for at in table["time_ns"].to_list()]
+        between = median(b - a for a, b in pairwise(times)) if len(times) > 1 else math.inf
+        zeros = [0.0] * len(times)
+        skipped = table["watch.missed"].to_list() if "watch.missed" in table.columns else zeros
+        lags = table["watch.lag"].to_list() if "watch.lag" in table.columns else zeros
+        for before, at, count, lag_ms in zip([times[0], *times], times, skipped, lags, strict=False):
+            lag = (lag_ms or 0.0) / 1000
+            if count:
+                missed += int(count)
+                spans.append((before, at))
+            elif lag > LATE * between:
+                late, latest = late + 1, max(latest, lag)
+                spans.append((at - lag, at))
+    merged = _merged(spans)
+    if not merged:
+        return [], ""
+    words = [f"{missed:,} samples were not taken" if missed != 1 else "1 sample was not taken"] if missed else []
+    if late:
+        words.append(f"{late:,} came late, by up to {latest:.2g} s" if late > 1 else f"1 came late, by {latest:.2g} s")
+    drawn = sorted(sorted(merged, key=lambda span: span[0] - span[1])[:MOST_GAPS])
+    sentence = f"Shaded grey: {' and '.join(words)}; the next point is the mean over all of that time."
+    return [{"from": a, "to": b} for a, b in drawn], sentence
+
+
+def _merged(spans: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
+    """Those that touch as one."""
+    merged: list[tuple[float, float]] = []
+    for a, b in sorted(spans):
+        if merged and a <= merged[-1][1]:
+            merged[-1] = (merged[-1][0], max(b, merged[-1][1]))
+        else:
+            merged.append((a, b))
+    return merged
 
 
 def _processes(timed: pl.DataFrame) -> pl.DataFrame:
@@ -254,7 +375,10 @@ def _in_words(part: MeasuredPart) -> Iterator[str]:
 def _names(panel: Panel) -> list[str]:
     """The curves in the order in which they are drawn and listed."""
     present = panel.points["series"].unique().to_list()
-    return [name for name in CPU if name in present] if set(present) <= set(CPU) else sorted(present)
+    for order in (tuple(CPU), WHOM, SWITCHES):
+        if set(present) <= set(order):
+            return [name for name in order if name in present]
+    return sorted(present)
 
 
 def _points(panel: Panel) -> list[Row]:
@@ -265,7 +389,9 @@ def _points(panel: Panel) -> list[Row]:
     ]
 
 
-def _chart(panel: Panel, data: str, measured: bool, of_course: bool, end: float, *, last: bool) -> Spec:
+def _chart(
+    panel: Panel, data: str, measured: bool, of_course: bool, end: float, *, gaps: bool, last: bool
+) -> Spec:
     """A panel as Vega-Lite itself: the plotting library takes as long to copy a dozen of these as to draw them."""
     names = _names(panel)
     x = {
@@ -300,6 +426,12 @@ def _chart(panel: Panel, data: str, measured: bool, of_course: bool, end: float,
         "mark": {"type": "rule", "color": CHANGED, "strokeWidth": 1.5},
         "encoding": {"x": {"field": "at", **x}},
     }
+    gap = {
+        "data": {"name": "gaps"},
+        # With a line around it: of a long run a gap may be narrower than a pixel.
+        "mark": {"type": "rect", "color": GAP, "opacity": 0.4, "stroke": GAP, "strokeWidth": 1, "clip": True},
+        "encoding": {"x": {"field": "from", **x}, "x2": {"field": "to"}},
+    }
     edges = {
         "data": {"name": "edges"},
         "mark": {"type": "rule", "color": SOFT, "strokeDash": [3, 3]},
@@ -317,6 +449,8 @@ def _chart(panel: Panel, data: str, measured: bool, of_course: bool, end: float,
     layers = [shade, curves, edges] if measured else [curves]
     if of_course:
         layers = [left_out, *layers, changes]
+    if gaps:
+        layers = [gap, *layers]
     return {"layer": layers, "width": WIDTH, "height": HEIGHT, "title": title}
 
 

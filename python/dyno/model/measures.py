@@ -1,0 +1,36 @@
+"""All that two cells may be compared in: the responses of runs, and what was used for an operation."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from dyno.model import responses, usage
+from dyno.model.responses import Better
+
+
+@dataclass(frozen=True)
+class Measure:
+    """A response, a resource or a share. `better` is None where neither way is: of a share of CPU time, say."""
+
+    name: str
+    title: str
+    unit: str
+    better: Better | None
+    counted: bool = False
+    of_pace: bool = False
+
+
+def lookup(name: str) -> Measure:
+    """The response, resource or share of that name. Raises KeyError with the responses that exist."""
+    if usage.is_resource(name):
+        used = usage.resource(name)
+        if used.relative:
+            return Measure(name, used.title, used.unit, None)
+        return Measure(name, f"{used.title} per operation", used.unit, "lower")
+    known = responses.lookup(name)
+    return Measure(name, known.title, known.unit, known.better, known.counted, known.of_pace)
+
+
+def names() -> tuple[str, ...]:
+    """The responses that a whole run has, the resources, and the shares."""
+    return (*responses.names(), *usage.resources(), *usage.shares())

@@ -1,0 +1,158 @@
+"""What an operation costs, in rows: for the terminal and for the page."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from rich.console import RenderableType
+from rich.text import Text
+
+from dyno.model.findings import Findings, OverallRatio, ResourceFigure, ResourceRatio, format_quantity, format_ratio
+from dyno.model.usage import FOREMOST, Resource, resource
+from dyno.report import tables
+from dyno.report.text import part_of
+
+MOST_NARROW = 2  # resources beside each other on a narrow terminal
+MOST_RATIOS = 24  # of single cells on a terminal; JSON and the page have them all
+
+
+@dataclass(frozen=True)
+class Entry:
+    """What a cell used, and how many times what the cell of the first level did, where there is such a cell."""
+
+    figure: ResourceFigure
+    ratio: ResourceRatio | None
+
+
+@dataclass(frozen=True)
+class Pooled:
+    """A resource over many combinations together, and a ratio a level: over `part` of them, all where it is empty."""
+
+    resource: Resource
+    part: str
+    ratios: tuple[OverallRatio | None, ...]
+
+
+@dataclass(frozen=True)
+class Costs:
+    """Cells by resources. `foremost` are those to be read; each of the others has a table of its own."""
+
+    first: str | None
+    foremost: tuple[Resource, ...]
+    others: tuple[Resource, ...]
+    cells: tuple[tuple[ResourceFigure, ...], ...]
+    entries: dict[tuple[int, str], Entry]
+    levels: tuple[str, ...]
+    pooled: tuple[Pooled, ...]
+
+
+def costs(findings: Findings) -> Costs | None:
+    """None where nothing is known of what was used."""
+    if not findings.resources:
+        return None
+    names = list(dict.fromkeys(each.resource for each in findings.resources))
+    used = {each.resource for each in findings.resources if any(each.values)}
+    foremost = [name for name in FOREMOST if name in used]
+    others = [name for name in names if name not in foremost]
+    first = next((each.a for each in (*findings.resource_overall, *findings.resource_ratios)), None)
+    to_first = {(each.cells[1], each.resource): each for each in findings.resource_ratios if each.a == first}
+    of_cells: dict[int, list[ResourceFigure]] = {}
+    for figure in findings.resources:
+        of_cells.setdefault(figure.cell, []).append(figure)
+    levels = tuple(dict.fromkeys(each.b for each in findings.resource_overall))
+    return Costs(
+        first=first,
+        foremost=tuple(map(resource, foremost)),
+        others=tuple(map(resource, others)),
+        cells=tuple(map(tuple, of_cells.values())),
+        entries={
+            (figure.cell, figure.resource): Entry(figure, to_first.get((figure.cell, figure.resource)))
+            for figure in findings.resources
+        },
+        levels=levels,
+        pooled=tuple(row for name in (*foremost, *others) for row in _pooled(findings, name, levels)),
+    )
+
+
+def _pooled(findings: Findings, name: str, levels: Sequence[str]) -> Iterator[Pooled]:
+    """Over all combinations; over parts of them where some combination has no ratio, and all therefore none."""
+    of_resource = [each for each in findings.resource_overall if each.response == name]
+    whole = [each for each in of_resource if not each.where]
+    parts: dict[str, dict[str, OverallRatio]] = {}
+    for each in whole or of_resource:
+        parts.setdefault(part_of(each) if each.where else "", {})[each.b] = each
+    for part, of_level in parts.items():
+        yield Pooled(resource(name), part, tuple(of_level.get(level) for level in levels))
+
+
+def on_terminal(findings: Findings, *, narrow: bool) -> Iterator[RenderableType]:
+    """The foremost resources of each cell, and their ratios to the first level; why there are none where so."""
+    found = costs(findings)
+    if found is None:
+        if findings.resources_reason and any(cell.n for cell in findings.cells):
+            yield Text()
+            yield Text(tables.plain(f"What an operation costs is not known: {findings.resources_reason}."), style="dim")
+        return
+    if found.foremost:
+        yield Text()
+        yield tables.heading("What an operation costs (means; --format json has intervals and all else that was used)")
+        yield _cells(found, narrow=narrow)
+    if found.pooled:
+        yield Text()
+        title = f"Each {findings.compare} over {found.first}, many combinations together"
+        yield tables.heading(tables.plain(title))
+        yield _overall(found)
+    elif found.first is not None:
+        yield Text()
+        yield from _ratios(found)
+
+
+def _cells(found: Costs, *, narrow: bool) -> RenderableType:
+    shown = found.foremost[:MOST_NARROW] if narrow else found.foremost
+    made = tables.table()
+    all_levels = [figures[0].levels for figures in found.cells]
+    varied = [] if narrow else [name for name in all_levels[0] if len({each.get(name) for each in all_levels}) > 1]
+    tables.columns(made, *(varied or ["cell"]))
+    tables.columns(made, *(f"{each.name} ({each.unit})" for each in shown), justify="right")
+    for figures, levels in zip(found.cells, all_levels, strict=True):
+        name = " ".join(f"{factor}={level}" for factor, level in levels.items()) or "the only cell"
+        means = (found.entries[figures[0].cell, each.name].figure.mean for each in shown)
+        tables.row(
+            made,
+            *([levels.get(factor, "") for factor in varied] or [name]),
+            *("-" if mean is None else format_quantity(mean) for mean in means),
+        )
+    return made
+
+
+def _overall(found: Costs) -> RenderableType:
+    made = tables.table()
+    tables.columns(made, "resource", *found.levels)
+    for each in found.pooled:
+        if each.resource in found.foremost or each.resource.relative:
+            name = f"{each.resource.name}, {each.part}" if each.part else each.resource.name
+            tables.row(made, name, *map(_with_verdict, each.ratios))
+    return made
+
+
+def _with_verdict(found: OverallRatio | None) -> Text:
+    if found is None:
+        return Text("-")
+    shown = found.verdict in ("higher", "lower")
+    text = f"{format_ratio(found.ratio, found.ci)} {found.verdict}"
+    return Text(text, style="bold" if shown else "dim")
+
+
+def _ratios(found: Costs) -> Iterator[RenderableType]:
+    entries = [
+        entry.ratio
+        for each in found.foremost
+        for figures in found.cells
+        if (entry := found.entries[figures[0].cell, each.name]).ratio is not None
+    ]
+    told: Sequence[ResourceRatio] = [ratio for ratio in entries if ratio is not None]
+    for ratio in told[:MOST_RATIOS]:
+        yield Text(tables.plain(ratio.sentence), style="dim" if ratio.ratio is None else "")
+    if len(told) > MOST_RATIOS:
+        yield Text(f"and {len(told) - MOST_RATIOS:,} more (--format json)", style="dim")
