@@ -21,6 +21,7 @@ from dyno.model.findings import (
     Findings,
     FolderAgreement,
     FolderComparison,
+    Forecast,
     OverallRatio,
     PublishedResult,
     StepTiming,
@@ -36,6 +37,7 @@ from dyno.model.findings import (
 )
 from dyno.model.run import Step
 from dyno.model.units import format_percent
+from dyno.report.laws import forecasts_in_words, laws_in_words
 from dyno.report.selfcheck import Block
 from dyno.report.text import MOST_SENTENCES, foremost, of_device, part_of
 
@@ -94,7 +96,13 @@ def show(findings: Findings, console: Console, chosen: Sequence[str] | None = No
             _heading("Before believing the figures"),
             *(Text(f"- {_plain(note)}") for note in findings.notes),
         ]
+    parts += laws_in_words(findings.laws)
     _print(console, Group(*parts))
+
+
+def show_forecasts(forecasts: Sequence[Forecast], console: Console) -> None:
+    """Print throughputs that were not measured, with the error made on those that were."""
+    _print(console, Group(*forecasts_in_words(forecasts)))
 
 
 def show_timing(found: Sequence[Timing], compared: str | None, console: Console) -> None:
