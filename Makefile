@@ -67,6 +67,7 @@ benchmarks: setup ## dyno measures itself
 	$(BIN)/python benchmarks/driver_cost.py
 	$(BIN)/python benchmarks/watch_cost.py
 	$(BIN)/python benchmarks/freeze.py
+	$(BIN)/python benchmarks/forecast.py
 	$(BIN)/python benchmarks/tpcc_conditions.py
 	$(BIN)/python benchmarks/client_libraries.py
 

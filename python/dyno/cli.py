@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -21,6 +22,7 @@ from dyno.analysis import (
     analyse,
     cannot_tell,
     compare_folders,
+    forecast_throughput,
     gate_blocks,
     gate_sessions,
     refuse_unlike,
@@ -45,13 +47,14 @@ from dyno.model.run import Outcome, RunRecord
 from dyno.model.selfcheck import Scale, Selfcheck
 from dyno.model.study import Cell, Study
 from dyno.model.units import parse_share
+from dyno.model.usage import Usage
 from dyno.planning import ORDER_IS_FIXED, cells_without_spread, prospect_as_json, show_plan, show_prospect
 from dyno.progress import listener
 from dyno.report import to_csv, to_json
 from dyno.report import write as write_report
 from dyno.report.selfcheck import block, block_of
 from dyno.report.terminal import show as show_findings
-from dyno.report.terminal import show_folders, show_selfcheck, show_timing
+from dyno.report.terminal import show_folders, show_forecasts, show_selfcheck, show_timing
 from dyno.selfcheck.kept import UnreadableSelfcheck, keep, kept
 from dyno.store import Results, StoreFull, list_results, new_results
 from dyno.study import attached, interleave, json_schema, load
@@ -406,10 +409,15 @@ def _conclude(folder: Path, ending: Ending | None, *, shows: bool = True) -> int
 
 def _findings(results: Results, explained: Sequence[str] = ()) -> Findings:
     disturbed = tuple(disturbances(results.environment))
-    used = usages(results.runs, results.all_samples(), results.all_intervals())
     return analyse(
-        results.study, results.runs, ended=results.ended, explained=explained, disturbed=disturbed, used=used
+        results.study, results.runs, ended=results.ended, explained=explained, disturbed=disturbed, used=_used(results)
     )
+
+
+def _used(results: Results) -> dict[int, Usage]:
+    """What the observed runs used, by run."""
+    cpus = results.environment.get("cpu", {}).get("online")
+    return usages(results.runs, results.all_samples(), results.all_intervals(), cpus if isinstance(cpus, int) else None)
 
 
 def _what_is_wrong(study: Study, runs: Sequence[RunRecord], findings: Findings) -> list[str]:
@@ -474,6 +482,29 @@ def _show_timing(results: Results, form: str, chosen: Sequence[str]) -> int:
         click.echo(json.dumps([each.model_dump(mode="json") for each in found], indent=1))
     else:
         show_timing(found, results.study.compare, Console(highlight=False))
+    return DONE
+
+
+@main.command("forecast")
+@click.argument("folder", type=click.Path(path_type=Path))
+@click.option("--at", required=True, metavar="FACTOR=N", help="The number of clients, such as threads=6.")
+@click.option("--format", "form", type=click.Choice(["table", "json"]), default="table", show_default=True)
+@_answers_for_errors
+def forecast_clients(folder: Path, at: str, form: str) -> int:
+    """Forecast the throughput of a number of clients between those measured, with the error made on held-out ones."""
+    factor, _, text = at.partition("=")
+    try:
+        clients = float(text)
+    except ValueError:
+        clients = math.nan
+    if not factor or not math.isfinite(clients):
+        raise UserError(f"--at {at}: should be a factor and a number, such as threads=6")
+    results = Results(folder)
+    found = forecast_throughput(results.study, results.runs, _used(results), factor, clients)
+    if form == "json":
+        click.echo(json.dumps([each.model_dump(mode="json") for each in found], indent=1))
+    else:
+        show_forecasts(found, Console(highlight=False))
     return DONE
 
 

@@ -100,6 +100,38 @@ def test_a_staged_study_picks_on_some_runs_and_compares_on_others(dyno: Dyno, st
     assert dyno("compare", folder, shutil.copytree(folder, tmp_path / "copy")).returncode == 0
 
 
+CLIENTS = """
+study: clients
+question: What would three clients have?
+factors:
+  threads: [1, 2, 4, 6]
+system: {kind: sqlite, config: {synchronous: "off"}}
+workload: {kind: ycsb, mix: c, records: 300, duration: 1 s, threads: "${threads}"}
+replicates: {min: 2, max: 2, precision: 500%}
+observe: [machine: {hz: 10}]
+"""
+
+
+def test_a_forecast_comes_with_the_error_made_on_levels_left_out(dyno: Dyno, study: Write, tmp_path: Path) -> None:
+    answer = dyno("run", study(CLIENTS))
+    assert answer.returncode == 0, answer.stderr
+    assert "What the resources allow" in answer.stdout
+    folder = results_of(tmp_path, "clients")
+    assert '<section id="laws">' in (folder / "report.html").read_text()
+    told = dyno("forecast", folder, "--at", "threads=3")
+    assert told.returncode == 0, told.stderr
+    assert "threads 3 is forecast to have" in told.stdout
+    assert "demands that depend on load forecast threads 2 to 4 with an error of" in told.stdout
+    (found,) = json.loads(dyno("forecast", folder, "--at", "threads=3", "--format", "json").stdout)
+    assert found["throughput"] > 0
+    laws = json.loads(dyno("show", folder, "--format", "json").stdout)["laws"]
+    assert laws["faults"] == []
+    assert [cell["clients"] for cell in laws["cells"]] == [1, 2, 4, 6]
+    refused(dyno("forecast", folder, "--at", "threads=7"), "whole numbers from 1 to 6", "beyond them nothing is known")
+    refused(dyno("forecast", folder, "--at", "threads"), "--at threads", "such as threads=6")
+    refused(dyno("forecast", folder, "--at", "rows=2"), "rows is no factor")
+
+
 def test_a_staged_study_cannot_be_gated(dyno: Dyno, study: Write) -> None:
     refused(dyno("gate", study(STAGED), "--base", "seed=1", "--new", "seed=2"), "stages", "cell by cell")
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dyno.analysis.findings import analyse
 from dyno.analysis.folders import agreement, compare_folders
+from dyno.analysis.forecasting import forecast as forecast_throughput
 from dyno.analysis.gate import Session, cannot_tell, gate_blocks, gate_sessions, refuse_unlike
 from dyno.analysis.timing import timing
 from dyno.analysis.unmeasured import why_unmeasured
@@ -15,6 +16,7 @@ __all__ = [
     "analyse",
     "cannot_tell",
     "compare_folders",
+    "forecast_throughput",
     "gate_blocks",
     "gate_sessions",
     "refuse_unlike",

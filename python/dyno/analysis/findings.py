@@ -12,8 +12,10 @@ from dyno.analysis.choices import choose, compared_runs, stage_notes, with_tunin
 from dyno.analysis.comparisons import compare
 from dyno.analysis.confounders import beside, confounders, of_pairs
 from dyno.analysis.drift import drift
+from dyno.analysis.laws import operational_laws
 from dyno.analysis.notes import notes
 from dyno.analysis.overall import overall
+from dyno.analysis.sentences import listed
 from dyno.analysis.shape import shapes
 from dyno.analysis.table import Table, response_order, tabulate
 from dyno.analysis.variation import explain
@@ -25,11 +27,13 @@ from dyno.model.findings import (
     FactorEffect,
     Failure,
     Findings,
+    Laws,
     OverallRatio,
 )
 from dyno.model.run import Outcome, RunRecord
 from dyno.model.stages import comparing
 from dyno.model.study import Study
+from dyno.model.units import counted
 from dyno.model.usage import FOREMOST, Usage
 
 PILOT = "No answer: this is a pilot, a few blocks to plan the study by."
@@ -119,6 +123,7 @@ def _whole(
     rule = study.replicates
     in_depth = [rule.of, *(name for name in dict.fromkeys(explained) if name != rule.of and name in table.values)]
     drifts = tuple(drift(study, table, response) for response in in_depth)
+    laws = operational_laws(study, table)
     deciding_cells = [cell for cell in cells if cell.response == rule.of]
     deciding = [found for found in comparisons if found.response == rule.of]
     deciding_effects = [found for found in of_factors if found.response == rule.of]
@@ -141,7 +146,7 @@ def _whole(
         effects=tuple(of_factors),
         failures=tuple(_failure(run) for run in table.other_runs),
         confounders=tuple(confounding),
-        notes=tuple(notes(study, table, deciding_cells, comparisons, pooled, drifts[0], ended, disturbed)),
+        notes=(*_faults(laws), *notes(study, table, deciding_cells, comparisons, pooled, drifts[0], ended, disturbed)),
         variation=tuple(explain(study, table, response) for response in in_depth),
         shapes=tuple(shape for response in in_depth for shape in shapes(study, table, response, comparisons)),
         drift=drifts,
@@ -158,6 +163,7 @@ def _whole(
         resource_ratios=tuple(per_op.ratios(study, table, used_table, confounded)),
         resource_overall=tuple(overall(study, used_table, per_op.told(used_table), confounded, FOREMOST)),
         resources_reason=per_op.why_none(study, table, used_table),
+        laws=laws,
     )
 
 
@@ -191,3 +197,15 @@ def _failure(run: RunRecord) -> Failure:
         step=run.step.value if run.step else None,
         cause=run.cause,
     )
+
+
+def _faults(laws: Laws) -> list[str]:
+    """What comes before all else that a reader must know."""
+    runs = sorted({fault.run for fault in laws.faults})
+    if not runs:
+        return []
+    named = listed([str(run) for run in runs], most=10).replace(";", ",")
+    return [
+        f"The figures of {counted(len(runs), 'ok run')} contradict each other, so that the measurement is at fault "
+        f"there, and not the system (laws): run {named}."
+    ]

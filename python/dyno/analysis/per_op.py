@@ -241,11 +241,8 @@ def _ratio(
     return made.model_copy(update={"sentence": sentences.of_resource(made, told_levels, paired=found.paired)})
 
 
-def _verdict(
-    study: Study, table: Table, found: _Compared, p: float | None, p_equal: float | None
-) -> ResourceVerdict:
+def _verdict(study: Study, table: Table, found: _Compared, p: float | None, p_equal: float | None) -> ResourceVerdict:
     cells = (found.pair.a.index, found.pair.b.index)
     if found.ratio is None and min(table.outcomes[cell][Outcome.OK] for cell in cells) >= 2:
         return "no ratio"
     return verdict_by(found.ratio, p, p_equal, 1 - study.replicates.confidence, judged=study.judged)
-

@@ -90,7 +90,7 @@ def _shape(study: Study, table: Table, response: str, factor: Factor, curves: _C
         left_out.append(f"{counted(len(positive) - MOST_CURVES, 'curve')} beyond the first {MOST_CURVES}")
     shown = dict(list(positive.items())[:MOST_CURVES])
     not_a_rate = _not_a_rate(table, response)
-    counts = _counts_clients(study, factor)
+    counts = counts_clients(study, factor)
     no_law = not_a_rate or _no_law(factor, counts, shown)
     if not_a_rate:
         left_out.append(f"speed-up, saturation and the Universal Scalability Law, since {not_a_rate}")
@@ -151,17 +151,18 @@ def _no_crossings(table: Table, response: str) -> str | None:
     return given(table, response)
 
 
-def _counts_clients(study: Study, factor: Factor) -> bool:
+def counts_clients(study: Study, factor: Factor) -> bool:
     """Whether its levels are numbers of clients: by its name, or by the workload's setting that follows it."""
-    if _is_clients(factor.name):
+    if is_clients(factor.name):
         return True
-    names = [name for name in study.cells[0].workload.options if _is_clients(name)]
+    names = [name for name in study.cells[0].workload.options if is_clients(name)]
     return any(
         all(str(cell.workload.options.get(name)) == cell.levels[factor.name] for cell in study.cells) for name in names
     )
 
 
-def _is_clients(name: str) -> bool:
+def is_clients(name: str) -> bool:
+    """Whether a factor or a setting of that name is a number of clients."""
     return name.lower().removesuffix("s") in CLIENTS
 
 

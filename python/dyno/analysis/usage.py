@@ -45,10 +45,13 @@ _OF_MACHINE: Final = {"vm.cs": ("machine.switches", 1.0)}
 _RESTING: Final = ("cpu.idle", "cpu.iowait", "cpu.steal")
 
 
-def usages(runs: Sequence[RunRecord], samples: pl.LazyFrame, intervals: pl.LazyFrame) -> dict[int, Usage]:
+def usages(
+    runs: Sequence[RunRecord], samples: pl.LazyFrame, intervals: pl.LazyFrame, cpus: int | None = None
+) -> dict[int, Usage]:
     """By run, of those that were observed and of which operations were counted.
 
-    `samples` and `intervals` are those of a results folder, with the run's number in `run`.
+    `samples` and `intervals` are those of a results folder, with the run's number in `run`; `cpus` is how many the
+    machine has, taken from its clock ticks where it is not known.
     """
     windows = _windows(runs)
     if not windows.height or not {"run", "metric"} <= set(samples.collect_schema().names()):
@@ -70,8 +73,8 @@ def usages(runs: Sequence[RunRecord], samples: pl.LazyFrame, intervals: pl.LazyF
     for (number,), table in seen.group_by("run"):
         run = int(str(number))
         if run in counted:
-            of_run = spans.filter(pl.col("run") == run)
-            found[run] = _usage(table, of_run, counted[run], written.get(run, {}), ticks.get(run), disks[run])
+            own = spans.filter(pl.col("run") == run)
+            found[run] = _usage(table, own, counted[run], written.get(run, {}), ticks.get(run), disks[run], cpus)
     return found
 
 
@@ -171,6 +174,7 @@ def _usage(
     written: Mapping[str, float],
     cpu: Mapping[str, float] | None,
     disk: str | None,
+    cpus: int | None,
 ) -> Usage:
     """`table` has what one run used, by source, subject and metric."""
     seconds = {str(source): float(some["seconds"].sum()) for (source,), some in spans.group_by("source")}
@@ -204,10 +208,21 @@ def _usage(
             add(_OF_MACHINE[metric][0], amount * _OF_MACHINE[metric][1], source)
         elif metric == "cgroup.throttled" and subject != _DRIVER:
             add("server.throttled", amount * 0.01, source)
-        if source != "process" and told_s > 0 and (subject == "machine" or subject == disk):
+        if source == "cgroup" and told_s > 0:
+            # Processes of one subject may be told of by the same group.
+            name = f"{_DRIVER if subject == _DRIVER else 'server'}.{metric}"
+            means[name] = max(means.get(name, 0.0), amount / told_s)
+        elif metric == "net.ifutil" and told_s > 0:
+            means[metric] = max(means.get(metric, 0.0), amount / told_s)  # of the busiest interface
+        elif source != "process" and told_s > 0 and (subject == "machine" or subject == disk):
             means[metric] = amount / told_s
+    of_machine = seconds.get("machine", max(seconds.values()))
     if cpu is not None:
-        used = cpu["all"] - sum(cpu.get(name, 0.0) for name in _RESTING)
+        cpus = cpus or round(cpu["all"] / of_machine)
+        # A CPU that sleeps in between is told exactly for how long (NO_HZ), but what it did only by the clock ticks
+        # that met it at work: of short bursts these miss up to a quarter, and processes then use more than the machine.
+        # So the machine used what it did not rest.
+        used = max(cpus * of_machine, cpu["all"]) - sum(cpu.get(name, 0.0) for name in _RESTING)
         totals["machine.cpu"] = (used, "machine")
         totals["machine.steal"] = (cpu.get("cpu.steal", 0.0), "machine")
         watched = [totals[name][0] for name in ("server.cpu", "driver.cpu") if name in totals]
@@ -218,13 +233,12 @@ def _usage(
     if written:
         told_by = "machine" if "machine" in written else min(written)
         totals["workload.written"] = (written[told_by], told_by)
-    of_machine = seconds.get("machine", max(seconds.values()))
     in_order = [name for name in resources() if name in totals]
     return Usage(
         seconds=of_machine,
         operations=operations.get("machine", max(operations.values())),
         samples=spans.filter(pl.col("source") == "machine").height,
-        cpus=round(cpu["all"] / of_machine) if cpu is not None else 0,
+        cpus=cpus if cpus is not None and cpu is not None else 0,
         per_op={
             name: totals[name][0] / operations[totals[name][1]] for name in in_order if totals[name][1] in operations
         },

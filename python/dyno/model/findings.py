@@ -632,6 +632,144 @@ class ResourceRatio(Frozen):
     sentence: str
 
 
+class Demand(Frozen):
+    """What an operation of a cell takes of one resource, at the load of that cell."""
+
+    resource: Annotated[Literal["cpu", "disk", "network"], Field(description="what is shared by all operations")]
+    of: Annotated[str, Field(description="whose use it is: machine.cpu, or that which a limit or a pin holds back")]
+    name: Annotated[str, Field(description="in words: 2 CPUs, the disk")]
+    seconds_per_op: Annotated[float, Field(description="of one server's time: the service demand")]
+    ci: Interval | None
+    servers: Annotated[float, Field(description="alike: CPUs, or as many as a quota makes of them")]
+    utilisation: Annotated[float, Field(description="share of all servers' time, by the resource's own reading")]
+    bound_ops_s: Annotated[float, Field(description="servers / seconds_per_op: no throughput is higher")]
+    bound_ci: Interval | None
+    n: Annotated[int, Field(description="runs")]
+
+
+class CellLaws(Frozen):
+    """The operational laws of one cell: what it could reach at the most, and how close it came."""
+
+    cell: int
+    levels: dict[str, str]
+    n: Annotated[int, Field(description="ok runs that were observed")]
+    clients: Annotated[float | None, Field(description="of a closed loop; null where that is not known")]
+    elsewhere_s: Annotated[
+        float, Field(description="of an operation, at no resource: think time, and CPU time that no limit holds back")
+    ] = 0.0
+    throughput: float
+    throughput_ci: Interval | None
+    demands: Annotated[tuple[Demand, ...], Field(description="the resource with the lowest bound first")]
+    bound: Annotated[float, Field(description="min(servers / demand, clients / (all demands + elsewhere_s)), ops/s")]
+    bound_ci: Interval | None
+    saturation: Annotated[float, Field(description="N*: with more clients, some stand in line")]
+    saturation_ci: Interval | None
+    reached: Annotated[float, Field(description="throughput as a share of bound")]
+    reached_ci: Interval | None
+    sentence: str
+
+
+class DemandChange(Frozen):
+    """What a level of an ordered number of clients does to the CPU time of an operation."""
+
+    factor: str
+    within: dict[str, str]
+    of: Annotated[str, Field(description="whose CPU time, as in a demand")]
+    a: Annotated[str, Field(description="the lowest level, which is 1")]
+    b: str
+    ratio: float
+    ci: Interval
+    n: Annotated[int, Field(description="pairs within blocks, or runs of the smaller side")]
+    p: float | None
+    p_adjusted: Annotated[float | None, Field(description="Holm's over all changes of the report")]
+    shown: Annotated[bool, Field(description="whether it is shown to change")]
+    sentence: str
+
+
+class LawCheck(Frozen):
+    """A law that every measurement keeps, whatever was measured: in how many runs it was looked at, and the worst."""
+
+    law: Annotated[str, Field(description="its name")]
+    says: Annotated[str, Field(description="what has to hold")]
+    tolerance: Annotated[str, Field(description="how far from it a sound measurement may be, and why")]
+    runs: Annotated[int, Field(description="in which it could be looked at")]
+    broken: Annotated[int, Field(description="of them, beyond the tolerance")]
+    worst: Annotated[float | None, Field(description="found / expected of the run that is the furthest off")]
+    worst_run: int | None
+
+
+class LawFault(Frozen):
+    """A run whose figures contradict each other beyond what is tolerated: a fault of the measurement."""
+
+    law: str
+    run: int
+    cell: int
+    levels: dict[str, str]
+    found: float
+    expected: float
+    unit: str
+    sentence: str
+
+
+class ForecastError(Frozen):
+    """How one way of forecasting did at one level that it was not told of."""
+
+    level: str
+    ratio: Annotated[float, Field(description="forecast / measured")]
+    ci: Interval | None
+
+
+class ForecastWay(Frozen):
+    """One way of forecasting, judged by levels that it was not told of."""
+
+    way: Annotated[Literal["demands", "nearest", "line", "usl"], Field(description="how it is made")]
+    error: Annotated[float, Field(description="mean size of ln(forecast / measured) over levels, then blocks")]
+    error_ci: Annotated[Interval | None, Field(description="over blocks; ends at 0")]
+    levels: Annotated[tuple[ForecastError, ...], Field(description="each level between the first and the last")]
+    against: Annotated[
+        float | None, Field(description="error of the demands' forecast less this one's; below 0 it does better")
+    ] = None
+    against_ci: Interval | None = None
+
+
+class Forecasting(Frozen):
+    """What forecasts for numbers of clients that were not measured are worth, on one curve."""
+
+    factor: str
+    within: dict[str, str]
+    measured: Annotated[tuple[float, ...], Field(description="levels")]
+    blocks: Annotated[int, Field(description="that have all levels")]
+    ways: tuple[ForecastWay, ...]
+    sentence: str
+
+
+class Forecast(Frozen):
+    """A throughput that was not measured, with the error made on those that were."""
+
+    factor: str
+    at: float
+    within: dict[str, str]
+    throughput: Annotated[float, Field(description="ops/s")]
+    ci: Annotated[Interval | None, Field(description="over blocks: of noise alone")]
+    error: Annotated[float, Field(description="mean size of ln(forecast / measured) on levels left out")]
+    error_ci: Interval | None
+    worst: Annotated[float, Field(description="the largest of them, of the means of a level")]
+    worst_at: str
+    nearest: Annotated[float, Field(description="the throughput of the level that is nearest by ratio")]
+    sentence: str
+
+
+class Laws(Frozen):
+    """Operational laws: demands, bounds, what contradicts itself, and what forecasts are worth."""
+
+    cells: Annotated[tuple[CellLaws, ...], Field(description="those that were observed")] = ()
+    changes: tuple[DemandChange, ...] = ()
+    checks: tuple[LawCheck, ...] = ()
+    faults: Annotated[tuple[LawFault, ...], Field(description="of the measurement itself, by run")] = ()
+    forecasting: tuple[Forecasting, ...] = ()
+    left_out: Annotated[tuple[str, ...], Field(description="what was not computed, and why")] = ()
+
+
 class Findings(Frozen):
     """All that a results folder says."""
 
@@ -681,3 +819,4 @@ class Findings(Frozen):
         Field(description="the same, each level over the first, over many combinations together"),
     ] = ()
     resources_reason: Annotated[str, Field(description="why there are none; empty where there are some")] = ""
+    laws: Annotated[Laws, Field(description="operational laws, where runs were observed")] = Laws()

@@ -101,14 +101,15 @@ def write(results: Source, findings: Findings, out_dir: Path) -> Path:
     charts, timelines = _charts(study, findings), _timelines(results, findings)
     causes = _Causes.drawn(study, findings)
     pooled = [figure] if (figure := figures.overall(study, findings, Palette(study))) else []
+    bounds = [figure] if (figure := figures.bounds(study, findings, Palette(study))) else []
     folder = out_dir / "figures"
     folder.mkdir(parents=True, exist_ok=True)
-    for figure in [*pooled, *charts, *causes.all(), *timelines]:
+    for figure in [*pooled, *charts, *causes.all(), *bounds, *timelines]:
         _replace(folder / f"{figure.name}.svg", figure.svg.encode())
         _replace(folder / f"{figure.name}.png", figure.png)
         _replace(folder / f"{figure.name}.csv", figure.csv.encode())
     target = out_dir / "report.html"
-    _replace(target, _page(results, study, findings, pooled, charts, causes, timelines).encode())
+    _replace(target, _page(results, study, findings, pooled, charts, causes, bounds, timelines).encode())
     return target
 
 
@@ -155,6 +156,7 @@ def _page(
     pooled: Sequence[Figure],
     charts: Sequence[Figure],
     causes: _Causes,
+    bounds: Sequence[Figure],
     timelines: Sequence[Figure],
 ) -> str:
     script = _text("report.js")
@@ -174,6 +176,8 @@ def _page(
         shape_figures=[_shown(figure) for figure in causes.shapes],
         drift=_of(findings.drift, findings.response),
         drift_figures=[_shown(figure) for figure in causes.drift],
+        bounds_figures=[_shown(figure) for figure in bounds],
+        laws_faults=findings.laws.faults[:MOST_FAILURES],
         timelines=[_shown(figure) for figure in timelines],
         failures=findings.failures[:MOST_FAILURES],
         environment=results.environment,

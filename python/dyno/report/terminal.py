@@ -20,6 +20,7 @@ from dyno.model.findings import (
     Findings,
     FolderAgreement,
     FolderComparison,
+    Forecast,
     OverallRatio,
     PublishedResult,
     StepTiming,
@@ -36,6 +37,7 @@ from dyno.model.findings import (
 from dyno.model.run import Step
 from dyno.model.units import format_percent
 from dyno.report.per_op import on_terminal as per_operation
+from dyno.report.laws import forecasts_in_words, laws_in_words
 from dyno.report.selfcheck import Block
 from dyno.report.tables import columns as _columns
 from dyno.report.tables import heading as _heading
@@ -100,7 +102,13 @@ def show(findings: Findings, console: Console, chosen: Sequence[str] | None = No
             *(Text(f"- {_plain(note)}") for note in findings.notes),
         ]
     parts += per_operation(findings, narrow=narrow)
+    parts += laws_in_words(findings.laws)
     _print(console, Group(*parts))
+
+
+def show_forecasts(forecasts: Sequence[Forecast], console: Console) -> None:
+    """Print throughputs that were not measured, with the error made on those that were."""
+    _print(console, Group(*forecasts_in_words(forecasts)))
 
 
 def show_timing(found: Sequence[Timing], compared: str | None, console: Console) -> None:

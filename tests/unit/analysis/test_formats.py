@@ -8,6 +8,7 @@ import pytest
 
 from dyno.model.findings import (
     Candidate,
+    CellLaws,
     CellSummary,
     Change,
     Choice,
@@ -16,12 +17,21 @@ from dyno.model.findings import (
     Confounder,
     Crossing,
     Curve,
+    Demand,
+    DemandChange,
     Drift,
     Evidence,
     FactorEffect,
     Failure,
     Findings,
     FolderAgreement,
+    Forecast,
+    ForecastError,
+    Forecasting,
+    ForecastWay,
+    LawCheck,
+    LawFault,
+    Laws,
     Outlier,
     OverallRatio,
     PublishedCell,
@@ -105,6 +115,18 @@ def test_every_key_of_the_findings_is_in_their_reference() -> None:
         ResourceFigure,
         ResourceRatio,
     )
-    for model in (*models, *beside, *causes):
+    of_laws = (
+        Laws,
+        CellLaws,
+        Demand,
+        DemandChange,
+        LawCheck,
+        LawFault,
+        Forecasting,
+        ForecastWay,
+        ForecastError,
+        Forecast,
+    )
+    for model in (*models, *beside, *causes, *of_laws):
         missing = [name for name in model.model_fields if f"`{name}`" not in text]
         assert missing == [], model.__name__

@@ -86,6 +86,25 @@ def test_the_disk_is_that_of_the_data_alone() -> None:
     assert "disk.written" not in usages([run(disk=None)], sampled(rows), counted([(0, 1, 1)]))[1].per_op
 
 
+def test_a_control_group_is_its_subjects_and_counts_once_however_many_processes_tell_of_it() -> None:
+    rows: Rows = [
+        (at, "cgroup", subject, "cgroup.cpu", value)
+        for at in (0, 1)
+        for subject, value in (("server-1", 80.0), ("server-2", 80.0), ("driver", 20.0))
+    ]
+    means = of_one(rows, [(0, 1, 10)]).means
+    assert (means["server.cgroup.cpu"], means["driver.cgroup.cpu"]) == pytest.approx((80.0, 20.0))
+
+
+def test_the_network_is_its_busiest_interface() -> None:
+    rows: Rows = [
+        (at, "machine", interface, "net.ifutil", value)
+        for at in (0, 1)
+        for interface, value in (("eth0", 30.0), ("eth1", 70.0), ("lo", 1.0))
+    ]
+    assert of_one(rows, [(0, 1, 10)]).means["net.ifutil"] == pytest.approx(70.0)
+
+
 def test_shares_of_cpus_are_of_the_ticks_of_each_sample() -> None:
     rows: Rows = [
         (at, "machine", "machine", metric, value)
@@ -94,10 +113,28 @@ def test_shares_of_cpus_are_of_the_ticks_of_each_sample() -> None:
     ]
     rows += [(at, "process", "server", "proc.cpu", 60.0) for at in (0, 1, 2)]
     used = of_one(rows, [(0, 2, 4)])
-    assert used.per_op["machine.cpu"] == pytest.approx((2 * 0.5 + 1 * 1.0) / 4)
     assert used.per_op["machine.steal"] == pytest.approx(2 * 0.2 / 4)
-    assert used.per_op["rest.cpu"] == pytest.approx((2.0 - 1.2) / 4)
     assert used.means["cpu.usr"] == pytest.approx(100 * 2.0 / 3.0)
+
+
+@pytest.mark.parametrize(("cpus", "has"), [(None, 2), (3, 3)])
+def test_the_machine_used_what_it_did_not_rest_since_ticks_miss_short_work(cpus: int | None, has: int) -> None:
+    # In 2 s there were 370 ticks of 400: 240 of them idle, 10 stolen.
+    rows: Rows = [
+        (at, "machine", "machine", metric, value)
+        for at in (0, 1, 2)
+        for metric, value in (
+            ("cpu.usr", 100 * 60 / 185),
+            ("cpu.idle", 100 * 120 / 185),
+            ("cpu.steal", 100 * 5 / 185),
+            ("stat.ticks", 185.0),
+        )
+    ]
+    rows += [(at, "process", "server", "proc.cpu", 70.0) for at in (0, 1, 2)]
+    used = usages([run()], sampled(rows), counted([(0, 2, 4)]), cpus)[1]
+    assert used.cpus == has
+    assert used.per_s["machine.cpu"] == pytest.approx(has - 1.25)
+    assert used.per_s["rest.cpu"] == pytest.approx(has - 1.25 - 0.7)
 
 
 def test_an_observer_with_times_of_its_own_is_set_against_the_operations_of_its_own_time() -> None:

@@ -48,7 +48,7 @@ def shapes(study: Study, findings: Findings, palette: Palette) -> list[Figure]:
     return drawn
 
 
-class _Layout:
+class Layout:
     """Which factor has the colours, and which have a panel for each of their combinations."""
 
     def __init__(self, study: Study, shape: Shape, palette: Palette) -> None:
@@ -109,7 +109,7 @@ def _curves(study: Study, findings: Findings, shape: Shape, palette: Palette, na
     laws = any(curve.law for curve in shape.curves)
     if not crossings and not laws:
         return None
-    layout, known = _Layout(study, shape, palette), responses.lookup(shape.response)
+    layout, known = Layout(study, shape, palette), responses.lookup(shape.response)
     cells = {cell.cell: cell for cell in findings.cells if cell.response == shape.response}
     rows = [row for curve in shape.curves for row in _of_curve(curve, cells, layout)]
     for each in crossings:
@@ -139,7 +139,7 @@ def _curves(study: Study, findings: Findings, shape: Shape, palette: Palette, na
     return layout.figure(layers, rows, name, title, below, ["value", "ci_low", "ci_high", "n"])
 
 
-def _of_curve(curve: Curve, cells: dict[int, CellSummary], layout: _Layout) -> Iterator[Row]:
+def _of_curve(curve: Curve, cells: dict[int, CellSummary], layout: Layout) -> Iterator[Row]:
     place = layout.place(curve.within)
     for point in curve.points:
         cell = cells[point.cell]
@@ -158,7 +158,7 @@ def _between(low: float, high: float) -> list[float]:
 
 def _speedups(study: Study, findings: Findings, shape: Shape, palette: Palette, name: str) -> Figure | None:
     """None where nothing speeds up."""
-    layout, known = _Layout(study, shape, palette), responses.lookup(shape.response)
+    layout, known = Layout(study, shape, palette), responses.lookup(shape.response)
     rows: list[Row] = []
     for curve in shape.curves:
         place, first = layout.place(curve.within), curve.points[0]

@@ -389,9 +389,7 @@ def _points(panel: Panel) -> list[Row]:
     ]
 
 
-def _chart(
-    panel: Panel, data: str, measured: bool, of_course: bool, end: float, *, gaps: bool, last: bool
-) -> Spec:
+def _chart(panel: Panel, data: str, measured: bool, of_course: bool, end: float, *, gaps: bool, last: bool) -> Spec:
     """A panel as Vega-Lite itself: the plotting library takes as long to copy a dozen of these as to draw them."""
     names = _names(panel)
     x = {

@@ -1,0 +1,260 @@
+"""Operational laws: what the demands of each cell allow at the most, how close it came, and what contradicts itself."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from dyno import stats
+from dyno.analysis.comparisons import widening_between_cells
+from dyno.analysis.consistency import consistency
+from dyno.analysis.demands import (
+    Estimate,
+    Use,
+    cells_over,
+    clients_factor,
+    closed_loop,
+    elsewhere,
+    estimate,
+    observed,
+    tightest,
+    uses,
+    widening_of_means,
+)
+from dyno.analysis.forecasting import forecastings
+from dyno.analysis.rounding import rounded, rounded_interval
+from dyno.analysis.sentences import capital, levels, probability
+from dyno.analysis.table import Table
+from dyno.model.findings import (
+    CellLaws,
+    Demand,
+    DemandChange,
+    Interval,
+    Laws,
+    format_estimate,
+    format_quantity,
+    format_ratio,
+    format_share,
+)
+from dyno.model.study import Cell, Factor, Study
+from dyno.model.units import counted
+
+_NAMES = {"disk": "the disk", "network": "the network"}
+_OF = {"machine.cpu": "", "server.cpu": " of the system", "driver.cpu": " of the driver"}
+
+
+def operational_laws(study: Study, table: Table) -> Laws:
+    """All of them, for the cells of which ok runs were observed."""
+    checks, faults = consistency(study, table)
+    cells = [found for cell in study.cells if (found := _cell(study, table, cell)) is not None]
+    left_out: list[str] = []
+    changes: tuple[DemandChange, ...] = ()
+    if cells:
+        forecasting, why_not = forecastings(study, table)
+        left_out += why_not
+        if study.judged:
+            changes = tuple(_changes(study, table))
+    else:
+        forecasting = ()
+    return Laws(
+        cells=tuple(cells),
+        changes=changes,
+        checks=checks,
+        faults=faults,
+        forecasting=forecasting,
+        left_out=tuple(left_out),
+    )
+
+
+def demands(study: Study, table: Table, cell: Cell) -> list[Demand]:
+    """What an operation of a cell takes of each resource, that with the lowest bound first; empty if not observed."""
+    chosen = tightest([list(uses(cell, used)) for _, used in observed(table, cell)])
+    columns = [list(column) for column in zip(*chosen, strict=True)]
+    return sorted((_demand(study, column) for column in columns), key=lambda each: each.bound_ops_s)
+
+
+def _estimate(study: Study, values: Sequence[float]) -> Estimate:
+    found = estimate(values, study.replicates.confidence, widening_of_means(study))
+    return Estimate(rounded(found.mean), rounded_interval(found.ci), found.n)
+
+
+def _demand(study: Study, runs: Sequence[Use]) -> Demand:
+    per_op = _estimate(study, [use.per_op for use in runs])
+    first = runs[0]
+    return Demand(
+        resource=first.resource,
+        of=first.of,
+        name=_in_words(first),
+        seconds_per_op=per_op.mean,
+        ci=per_op.ci,
+        servers=first.servers,
+        utilisation=_estimate(study, [use.per_s / use.servers for use in runs]).mean,
+        bound_ops_s=rounded(first.servers / per_op.mean),
+        # Without an upper end where the demand may be nothing.
+        bound_ci=_reciprocal(per_op.ci, first.servers),
+        n=per_op.n,
+    )
+
+
+def _reciprocal(ci: Interval | None, servers: float) -> Interval | None:
+    return (rounded(servers / ci[1]), rounded(servers / ci[0])) if ci is not None and ci[0] > 0 else None
+
+
+def _cell(study: Study, table: Table, cell: Cell) -> CellLaws | None:
+    found = demands(study, table, cell)
+    if not found:
+        return None
+    seen = observed(table, cell)
+    chosen = tightest([list(uses(cell, used)) for _, used in seen])
+    clients, think = closed_loop(study, table, cell)
+    throughputs = table.in_blocks("throughput", cell.index)
+    values = [throughputs[block] for block, _ in seen]
+    apart = [elsewhere(of_run, used, think) for of_run, (_, used) in zip(chosen, seen, strict=True)]
+    bounds, knees = [], []
+    for of_run, z in zip(chosen, apart, strict=True):
+        centres = [stats.Centre(use.per_op, use.servers) for use in of_run]
+        # With more clients than anybody has, the demands alone bound it.
+        bounds.append(stats.asymptotic_throughput(1e18 if clients is None else clients, centres, z))
+        knees.append(stats.saturation_clients(centres, z))
+    throughput = _estimate(study, values)
+    bound, knee = _estimate(study, bounds), _estimate(study, knees)
+    reached = _estimate(study, [value / most for value, most in zip(values, bounds, strict=True)])
+    laws = CellLaws(
+        cell=cell.index,
+        levels=cell.levels,
+        n=throughput.n,
+        clients=clients,
+        elsewhere_s=_estimate(study, apart).mean,
+        throughput=throughput.mean,
+        throughput_ci=throughput.ci,
+        demands=tuple(found),
+        bound=bound.mean,
+        bound_ci=bound.ci,
+        saturation=knee.mean,
+        saturation_ci=knee.ci,
+        reached=reached.mean,
+        reached_ci=reached.ci,
+        sentence="",
+    )
+    return laws.model_copy(update={"sentence": _of_cell(study, table, laws)})
+
+
+def _in_words(use: Use) -> str:
+    """`2 CPUs`, `1.5 CPUs of the system`, `the disk`."""
+    if use.resource != "cpu":
+        return _NAMES[use.resource]
+    number = f"{use.servers:g}"
+    return f"{number} CPU{'' if number == '1' else 's'}{_OF[use.of]}"
+
+
+def _of_cell(study: Study, table: Table, laws: CellLaws) -> str:
+    told = study.telling(laws.levels)
+    where = f"With {levels(told)}, " if told else ""
+    first, *others = laws.demands
+    by_clients = laws.clients is not None and laws.bound < 0.999 * first.bound_ops_s
+    took = f"{format_quantity(first.seconds_per_op * 1e6)} us an operation, {format_share(first.utilisation)} busy"
+    came = f"{where}throughput is {format_quantity(laws.throughput)} ops/s"
+    if table.paces.get(laws.cell) == "rate":
+        return capital(
+            f"{came}, as given; {first.name} could do {format_estimate(first.bound_ops_s, first.bound_ci)} ({took})."
+        )
+    share = _share(laws.reached, laws.reached_ci)
+    if by_clients:
+        assert laws.clients is not None
+        clients = counted(int(laws.clients), "client")
+        text = f"{came}, {share} of the {format_quantity(laws.bound)} that {clients} could get"
+        text += f" if nothing ever waited; {first.name} ({took}) would bound it at {format_quantity(first.bound_ops_s)}"
+    else:
+        text = f"{came}, {share} of the {format_quantity(first.bound_ops_s)} that {first.name} could do ({took})"
+    if laws.clients is not None:
+        text += f", and from {laws.saturation:.3g} clients on some stand in line"
+    if laws.reached_ci and laws.reached_ci[0] > 1:
+        text += "; more than the bound, so parts of an operation overlap in time, and it is none"
+    if others:
+        times = others[0].bound_ops_s / first.bound_ops_s
+        text += (
+            f". Next would be {others[0].name}, at {format_quantity(others[0].bound_ops_s)} ({times:.3g} times that)"
+        )
+    return capital(f"{text}.")
+
+
+def _share(value: float, ci: Interval | None) -> str:
+    return f"{format_share(value)} [{format_share(ci[0])}, {format_share(ci[1])}]" if ci else format_share(value)
+
+
+def _changes(study: Study, table: Table) -> list[DemandChange]:
+    """The CPU time of an operation at each number of clients against that at the lowest, all else equal."""
+    factor = clients_factor(study)
+    if factor is None:
+        return []
+    found: list[tuple[dict[str, str], str, str, str, bool, stats.Ratio]] = []
+    for within, curve in cells_over(study, table, factor):
+        first, *rest = curve
+        for cell in rest:
+            of, at_first, at_cell = _cpu(table, first, cell)
+            common = sorted(at_first.keys() & at_cell.keys())
+            paired = len(common) >= 2
+            a, b = ([of_cell[block] for block in (common if paired else of_cell)] for of_cell in (at_first, at_cell))
+            shift = (stats.paired_shift if paired else stats.unpaired_shift)(a, b) if a and b else None
+            if shift is not None:
+                ratio = shift.widened(widening_between_cells(study)).ratio(study.replicates.confidence)
+                a_name, b_name = first.levels[factor.name], cell.levels[factor.name]
+                found.append((within, of, a_name, b_name, paired, ratio))
+    adjusted = stats.holm([ratio.p for *_, ratio in found])
+    return [_change(study, factor, *each, p_adjusted=p) for each, p in zip(found, adjusted, strict=True)]
+
+
+def _cpu(table: Table, *cells: Cell) -> tuple[str, dict[int, float], dict[int, float]]:
+    """Whose CPU time is looked at, and that of an operation in each block of both cells."""
+    seen = [observed(table, cell) for cell in cells]
+    pools = [
+        [use for use in uses(cell, used) if use.resource == "cpu"]
+        for cell, of in zip(cells, seen, strict=True)
+        for _, used in of
+    ]
+    chosen = tightest(pools)
+    of = chosen[0][0].of if chosen and chosen[0] else "machine.cpu"
+    at_first, at_second = (
+        {block: used.per_op[of] for block, used in each if used.per_op.get(of, 0.0) > 0} for each in seen
+    )
+    return of, at_first, at_second
+
+
+def _change(
+    study: Study,
+    factor: Factor,
+    within: dict[str, str],
+    of: str,
+    a: str,
+    b: str,
+    paired: bool,
+    ratio: stats.Ratio,
+    *,
+    p_adjusted: float | None,
+) -> DemandChange:
+    shown = p_adjusted is not None and p_adjusted < 1 - study.replicates.confidence
+    told = {name: level for name, level in study.telling(within).items() if name in within}
+    where = f"With {levels(told)}, " if told else ""
+    size = format_ratio(ratio.ratio, (ratio.lo, ratio.hi))
+    basis = f"adjusted {probability(p_adjusted)}" if p_adjusted is not None else "no p"
+    basis += f", n = {counted(ratio.n, 'pair')}" if paired else f", n = {counted(ratio.n, 'run')}, not paired"
+    whose = f"CPU time{_OF[of] or ' of the machine'}"
+    if shown:
+        sentence = f"{where}an operation takes {size} the {whose} with {factor.name} {b} as with {a} ({basis})."
+    else:
+        sentence = (
+            f"{where}no change in the {whose} of an operation is shown from {factor.name} {a} to {b}: {size} ({basis})."
+        )
+    return DemandChange(
+        factor=factor.name,
+        within=within,
+        of=of,
+        a=a,
+        b=b,
+        ratio=rounded(ratio.ratio),
+        ci=(rounded(ratio.lo), rounded(ratio.hi)),
+        n=ratio.n,
+        p=None if ratio.p is None else rounded(ratio.p),
+        p_adjusted=None if p_adjusted is None else rounded(p_adjusted),
+        shown=shown,
+        sentence=capital(sentence),
+    )
