@@ -39,6 +39,9 @@ from dyno.model.study import Cell, Factor, Study
 from dyno.model.units import counted
 
 _NAMES = {"disk": "the disk", "network": "the network"}
+MUCH_OF_STRANGERS = 1 / 3
+"""From where on it is told: of a quiet machine the kernel's own threads and interrupts had up to a quarter."""
+
 _OF = {"machine.cpu": "", "server.cpu": " of the system", "driver.cpu": " of the driver"}
 
 
@@ -135,7 +138,9 @@ def _cell(study: Study, table: Table, cell: Cell) -> CellLaws | None:
         reached_ci=reached.ci,
         sentence="",
     )
-    return laws.model_copy(update={"sentence": _of_cell(study, table, laws)})
+    whole = sum(used.per_op.get("machine.cpu", 0.0) for _, used in seen)
+    strangers = sum(used.per_op.get("rest.cpu", 0.0) for _, used in seen) / whole if whole else 0.0
+    return laws.model_copy(update={"sentence": _of_cell(study, table, laws, strangers)})
 
 
 def _in_words(use: Use) -> str:
@@ -146,12 +151,15 @@ def _in_words(use: Use) -> str:
     return f"{number} CPU{'' if number == '1' else 's'}{_OF[use.of]}"
 
 
-def _of_cell(study: Study, table: Table, laws: CellLaws) -> str:
+def _of_cell(study: Study, table: Table, laws: CellLaws, strangers: float) -> str:
+    """`strangers` is the share of the machine's CPU time that neither the system nor the driver used."""
     told = study.telling(laws.levels)
     where = f"With {levels(told)}, " if told else ""
     first, *others = laws.demands
     by_clients = laws.clients is not None and laws.bound < 0.999 * first.bound_ops_s
     took = f"{format_quantity(first.seconds_per_op * 1e6)} us an operation, {format_share(first.utilisation)} busy"
+    if first.of == "machine.cpu" and strangers > MUCH_OF_STRANGERS:
+        took += f", {format_share(strangers)} of it neither by the system nor by the driver"
     came = f"{where}throughput is {format_quantity(laws.throughput)} ops/s"
     if table.paces.get(laws.cell) == "rate":
         return capital(
@@ -164,7 +172,7 @@ def _of_cell(study: Study, table: Table, laws: CellLaws) -> str:
         text = f"{came}, {share} of the {format_quantity(laws.bound)} that {clients} could get"
         text += f" if nothing ever waited; {first.name} ({took}) would bound it at {format_quantity(first.bound_ops_s)}"
     else:
-        text = f"{came}, {share} of the {format_quantity(first.bound_ops_s)} that {first.name} could do ({took})"
+        text = f"{came}, {share} of the {format_quantity(laws.bound)} that {first.name} could do ({took})"
     if laws.clients is not None:
         text += f", and from {laws.saturation:.3g} clients on some stand in line"
     if laws.reached_ci and laws.reached_ci[0] > 1:

@@ -99,6 +99,15 @@ def test_a_store_in_its_driver_counts_against_the_limit_with_it() -> None:
     assert demands(made.study, made.table, made.study.cells[0])[0].of == "driver.cpu"
 
 
+def test_cpu_time_of_strangers_is_told_where_it_is_much() -> None:
+    made = Network([8], blocks=2, delay=0.0)
+    for number, used in made.used.items():
+        more = used.per_op["machine.cpu"] * 2
+        made.replace_usage(number, per_op={"machine.cpu": more, "rest.cpu": 0.525 * more})
+    assert "busy, 52% of it neither by the system nor by the driver)" in laws(made).cells[0].sentence
+    assert "neither by the system" not in laws(Network([8], blocks=2)).cells[0].sentence
+
+
 def test_a_change_of_cpu_time_with_load_is_a_finding_with_its_interval(network: Network) -> None:
     changes = laws(network).changes
     assert [change.b for change in changes] == ["2", "3", "4", "6", "8", "12", "16"]
