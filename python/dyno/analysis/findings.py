@@ -11,6 +11,7 @@ from dyno.analysis.cells import summarise
 from dyno.analysis.choices import choose, compared_runs, stage_notes, with_tuning
 from dyno.analysis.comparisons import compare
 from dyno.analysis.confounders import beside, confounders, of_pairs
+from dyno.analysis.database import database
 from dyno.analysis.drift import drift
 from dyno.analysis.notes import notes
 from dyno.analysis.overall import overall
@@ -152,6 +153,7 @@ def _whole(
         claims=tuple(
             claims.judge(study, table, claim) for claim in (study.published.findings if study.published else ())
         ),
+        database=tuple(database(study, table)),
     )
 
 

@@ -580,6 +580,42 @@ class Drift(Frozen):
     relative: Annotated[tuple[float, ...], Field(description="each run relative to the median of its cell")] = ()
 
 
+class CounterFigure(Frozen):
+    """A counter of a store in one cell."""
+
+    name: Annotated[str, Field(description="as the store has it, in lower case")]
+    per_op: Annotated[float, Field(description="for each operation, mean over the runs")]
+    ci: Annotated[Interval | None, Field(description="of that mean, at the study's confidence; ends at 0")]
+    per_s: Annotated[float, Field(description="growth per second")]
+    apart: Annotated[
+        float | None,
+        Field(
+            description="the cell compared with this one that differs most: how many times more the one has than the "
+            "other, where their intervals do not meet"
+        ),
+    ] = None
+
+
+class WaitFigure(Frozen):
+    """What clients of a server waited for in one cell."""
+
+    name: Annotated[str, Field(description="the class, as the server has it; `wait/none` of those that did not wait")]
+    clients: Annotated[float, Field(description="that waited for it at a time, mean over time and runs")]
+    ci: Annotated[Interval | None, Field(description="of that mean, at the study's confidence; ends at 0")]
+    us_per_op: Annotated[float, Field(description="microseconds for each operation")]
+
+
+class DatabaseCell(Frozen):
+    """What the store of one cell said of itself, over the ok runs in which it was asked."""
+
+    cell: int
+    levels: dict[str, str]
+    n: Annotated[int, Field(description="those runs")]
+    counters: Annotated[tuple[CounterFigure, ...], Field(description="those that moved in some cell, by name")]
+    waits: Annotated[tuple[WaitFigure, ...], Field(description="the most waited for first")] = ()
+    remark: Annotated[str, Field(description="what could not be told, and why; empty where nothing was missing")] = ""
+
+
 class Findings(Frozen):
     """All that a results folder says."""
 
@@ -618,3 +654,6 @@ class Findings(Frozen):
     targets: Annotated[tuple[TargetResult, ...], Field(description="what was to be reached")] = ()
     published: Annotated[tuple[PublishedResult, ...], Field(description="published figures beside the results")] = ()
     claims: Annotated[tuple[ClaimResult, ...], Field(description="published findings, held against the results")] = ()
+    database: Annotated[
+        tuple[DatabaseCell, ...], Field(description="what stores said of themselves, where they were asked")
+    ] = ()

@@ -14,8 +14,10 @@ from dyno.model.findings import (
     ClaimResult,
     Comparison,
     Confounder,
+    CounterFigure,
     Crossing,
     Curve,
+    DatabaseCell,
     Drift,
     Evidence,
     FactorEffect,
@@ -37,6 +39,7 @@ from dyno.model.findings import (
     Timing,
     Variation,
     VariationSource,
+    WaitFigure,
     format_estimate,
     format_quantity,
     format_ratio,
@@ -101,6 +104,7 @@ def test_every_key_of_the_findings_is_in_their_reference() -> None:
         Choice,
         Candidate,
     )
-    for model in (*models, *beside, *causes):
+    stores = (DatabaseCell, CounterFigure, WaitFigure)
+    for model in (*models, *beside, *causes, *stores):
         missing = [name for name in model.model_fields if f"`{name}`" not in text]
         assert missing == [], model.__name__
