@@ -53,7 +53,7 @@ class Waits:
 
 @dataclass(frozen=True)
 class Group:
-    """Cells that differ in the compared factor alone. `most` is the most clients that wait for one thing."""
+    """Cells that differ in the compared factor alone. `most` is the longest wait, in us an operation."""
 
     within: dict[str, str]
     columns: tuple[str, ...]
@@ -77,7 +77,7 @@ def _group(within: dict[str, str], cells: Sequence[DatabaseCell], compare: str |
     rows = sorted(_rows(cells), key=_foremost_first)
     waits = [
         Waits(name, tuple(next((wait for wait in cell.waits if wait.name == name), None) for cell in cells))
-        for name in dict.fromkeys(wait.name for cell in cells for wait in cell.waits)
+        for name in dict.fromkeys(wait.name for cell in cells for wait in cell.waits if wait.us_per_op)
     ]
     return Group(
         within=within,
@@ -85,7 +85,7 @@ def _group(within: dict[str, str], cells: Sequence[DatabaseCell], compare: str |
         foremost=tuple(rows[:FOREMOST]),
         others=tuple(sorted(rows[FOREMOST:], key=lambda row: row.name)),
         waits=tuple(waits),
-        most=max((wait.clients for cell in cells for wait in cell.waits), default=0.0),
+        most=max((wait.us_per_op for cell in cells for wait in cell.waits), default=0.0),
         remarks=tuple(dict.fromkeys(cell.remark for cell in cells if cell.remark)),
     )
 

@@ -76,6 +76,15 @@ def test_the_page_has_the_counters_and_folds_those_that_tell_less(results, findi
     assert "Performance_schema was off." in section
 
 
+def test_what_nobody_waited_for_in_these_cells_has_no_row_and_no_bar(results, findings: Findings, tmp_path) -> None:
+    """It is there since clients of other cells waited for it; the bars of such a group were of no length."""
+    none = WaitFigure(name="wait/lock/row", clients=0.0, ci=None, us_per_op=0.0)
+    cells = [each.model_copy(update={"waits": (none,)}) for each in findings.database[:2]]
+    found = findings.model_copy(update={"database": (*cells, *findings.database[2:])})
+    assert groups(found)[0].waits == ()
+    assert "wait/lock/row" not in write(results, found, tmp_path).read_text()
+
+
 def test_where_no_store_was_asked_the_page_has_no_such_section(results, tmp_path) -> None:
     page = write(results, analyse(results.study, results.runs, ended=results.ended), tmp_path).read_text()
     assert 'id="database"' not in page
