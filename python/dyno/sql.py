@@ -55,14 +55,18 @@ class Connection:
             raise SqlError(f"{statement} gave {len(rows)} rows, not one value")
         return rows[0][0]
 
+    def close(self) -> None:
+        """Leave the server; nothing happens where it is gone."""
+        with contextlib.suppress(self._errors, OSError):
+            self._close()
+
     def __enter__(self) -> Connection:
         return self
 
     def __exit__(
         self, _kind: type[BaseException] | None, _error: BaseException | None, _at: TracebackType | None
     ) -> None:
-        with contextlib.suppress(self._errors, OSError):
-            self._close()
+        self.close()
 
 
 def connect(endpoint: Endpoint, *, limit: float) -> Connection:

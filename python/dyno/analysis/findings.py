@@ -11,6 +11,7 @@ from dyno.analysis.cells import summarise
 from dyno.analysis.choices import choose, compared_runs, stage_notes, with_tuning
 from dyno.analysis.comparisons import compare
 from dyno.analysis.confounders import beside, confounders, of_pairs
+from dyno.analysis.database import database
 from dyno.analysis.drift import drift
 from dyno.analysis.laws import operational_laws
 from dyno.analysis.notes import notes
@@ -164,6 +165,7 @@ def _whole(
         resource_overall=tuple(overall(study, used_table, per_op.told(used_table), confounded, FOREMOST)),
         resources_reason=per_op.why_none(study, table, used_table),
         laws=laws,
+        database=tuple(database(study, table)),
     )
 
 

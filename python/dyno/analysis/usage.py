@@ -11,8 +11,9 @@ from typing import Final
 
 import polars as pl
 
+from dyno.model.counters import LOOKS, SOURCE, is_gauge, is_wait
 from dyno.model.run import RunRecord
-from dyno.model.usage import Usage, resources
+from dyno.model.usage import Told, Usage, resources
 
 _KIB: Final = 1024.0
 _TICKS_S: Final = 100.0  # a second of CPU time, in what /proc/stat counts in (USER_HZ)
@@ -244,4 +245,18 @@ def _usage(
         },
         per_s={name: totals[name][0] / seconds[totals[name][1]] for name in in_order},
         means=dict(sorted(means.items())),
+        told=_told(table.filter(pl.col("source") == SOURCE), seconds, operations),
     )
+
+
+def _told(table: pl.DataFrame, seconds: Mapping[str, float], operations: Mapping[str, float]) -> Told | None:
+    """`table` has the samples of the store itself; None where there are none, or no operation was done meanwhile."""
+    if not table.height or SOURCE not in operations:
+        return None
+    parts: dict[str, dict[str, float]] = {"per_s": {}, "means": {}, "waiting": {}}
+    known = {LOOKS, *resources()}
+    for metric, amount in table.select("metric", "amount").sort("metric").iter_rows():
+        if metric not in known:
+            part = "waiting" if is_wait(metric) else "means" if is_gauge(metric) else "per_s"
+            parts[part][metric] = amount / seconds[SOURCE]
+    return Told(seconds=seconds[SOURCE], operations=operations[SOURCE], **parts)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,7 +12,7 @@ from dyno.model import responses
 from dyno.model.base import UserError
 from dyno.model.pairs import pairs
 from dyno.model.registry import find
-from dyno.model.study import Cell, Kinds, Mismatch, Study
+from dyno.model.study import Cell, Kinds, KindSpec, Mismatch, Study
 from dyno.observers.base import Observer
 from dyno.systems.base import System
 from dyno.workloads.base import Workload
@@ -46,12 +46,13 @@ class Rooms:
     def mismatches(self, study: Study) -> Iterator[Mismatch]:
         """Where a cell's system cannot give what its workload needs, the first of each, and what cannot be compared."""
         for cell in study.cells:
-            found = self._mismatch(cell)
+            found = self._mismatch(cell, study.observe)
             if found is not None:
                 yield found
         yield from self._unlike_loops(study)
+        yield from self._nothing_to_ask(study)
 
-    def _mismatch(self, cell: Cell) -> Mismatch | None:
+    def _mismatch(self, cell: Cell, observe: Sequence[KindSpec]) -> Mismatch | None:
         system = self.systems[cell.system.kind]
         kind = self.workloads[cell.workload.kind]
         if system.backend not in kind.backends:
@@ -73,10 +74,12 @@ class Rooms:
         if why := workload.refuses(system.backend, system.reached_by(options)):
             return Mismatch("workload", f"{why} ({cell.name})", cell)
         most = system.most_clients(options)
-        if most is not None and workload.clients() > most:
+        watching = sum(self.observers[spec.kind].connections for spec in observe) if system.has_counters else 0
+        if most is not None and workload.clients() + watching > most:
+            besides = f", {watching} of the observers besides" if watching else ""
             text = (
                 f"with these settings {cell.system.kind} lets {most} client in, and the workload has "
-                f"{workload.clients()} ({cell.name})"
+                f"{workload.clients()}{besides} ({cell.name})"
             )
             return Mismatch("system.config", text, cell)
         if cell.host.caches == "cold" and workload.warms_up():
@@ -100,6 +103,18 @@ class Rooms:
                     "and one of an open loop (workload.rate)"
                 )
                 yield Mismatch("replicates.of", text)
+
+    def _nothing_to_ask(self, study: Study) -> Iterator[Mismatch]:
+        """An observer that asks systems would see nothing of a study without one that can be asked."""
+        if any(self.systems[cell.system.kind].has_counters for cell in study.cells):
+            return
+        for spec in study.observe:
+            if self.observers[spec.kind].connections:
+                able = ", ".join(sorted(name for name, kind in self.systems.items() if kind.has_counters))
+                none = ", ".join(sorted({cell.system.kind for cell in study.cells}))
+                yield Mismatch(
+                    "observe", f"{spec.kind} asks a server for its counters: {able}; {none} is none: leave it out"
+                )
 
     def refuse_given(self, study: Study) -> None:
         """Raise UserError where what decides is a rate that was asked for, however slow the system is."""

@@ -770,6 +770,42 @@ class Laws(Frozen):
     left_out: Annotated[tuple[str, ...], Field(description="what was not computed, and why")] = ()
 
 
+class CounterFigure(Frozen):
+    """A counter of a store in one cell."""
+
+    name: Annotated[str, Field(description="as the store has it, in lower case")]
+    per_op: Annotated[float, Field(description="for each operation, mean over the runs")]
+    ci: Annotated[Interval | None, Field(description="of that mean, at the study's confidence; ends at 0")]
+    per_s: Annotated[float, Field(description="growth per second")]
+    apart: Annotated[
+        float | None,
+        Field(
+            description="the cell compared with this one that differs most: how many times more the one has than the "
+            "other, where their intervals do not meet"
+        ),
+    ] = None
+
+
+class WaitFigure(Frozen):
+    """What clients of a server waited for in one cell."""
+
+    name: Annotated[str, Field(description="the class, as the server has it; `wait/none` of those that did not wait")]
+    clients: Annotated[float, Field(description="that waited for it at a time, mean over time and runs")]
+    ci: Annotated[Interval | None, Field(description="of that mean, at the study's confidence; ends at 0")]
+    us_per_op: Annotated[float, Field(description="microseconds for each operation")]
+
+
+class DatabaseCell(Frozen):
+    """What the store of one cell said of itself, over the ok runs in which it was asked."""
+
+    cell: int
+    levels: dict[str, str]
+    n: Annotated[int, Field(description="those runs")]
+    counters: Annotated[tuple[CounterFigure, ...], Field(description="those that moved in some cell, by name")]
+    waits: Annotated[tuple[WaitFigure, ...], Field(description="the most waited for first")] = ()
+    remark: Annotated[str, Field(description="what could not be told, and why; empty where nothing was missing")] = ""
+
+
 class Findings(Frozen):
     """All that a results folder says."""
 
@@ -820,3 +856,6 @@ class Findings(Frozen):
     ] = ()
     resources_reason: Annotated[str, Field(description="why there are none; empty where there are some")] = ""
     laws: Annotated[Laws, Field(description="operational laws, where runs were observed")] = Laws()
+    database: Annotated[
+        tuple[DatabaseCell, ...], Field(description="what stores said of themselves, where they were asked")
+    ] = ()

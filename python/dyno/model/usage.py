@@ -14,6 +14,16 @@ from pydantic import Field
 from dyno.model.base import Frozen
 
 
+class Told(Frozen):
+    """What a store said of itself in the measured part of one run, by its own names (`dyno.model.counters`)."""
+
+    seconds: float
+    operations: Annotated[float, Field(description="done in that time; a sample's end may cut an interval")]
+    per_s: Annotated[dict[str, float], Field(description="counters: growth per second")] = {}
+    means: Annotated[dict[str, float], Field(description="what goes up and down: its mean over time")] = {}
+    waiting: Annotated[dict[str, float], Field(description="class of wait -> clients in it at a time, on average")] = {}
+
+
 class Usage(Frozen):
     """Of one run, over the samples that are wholly of its measured part. What was not observed is absent.
 
@@ -30,6 +40,7 @@ class Usage(Frozen):
         dict[str, float],
         Field(description="gauges and shares over time: the metric of a sample -> its mean, each sample by its length"),
     ] = {}
+    told: Annotated[Told | None, Field(description="what the store said of itself, where it was asked")] = None
 
 
 @dataclass(frozen=True)
@@ -82,6 +93,8 @@ _KNOWN = {
         Resource("server.logged", "written to its log by the system", "B"),
         Resource("server.lock_waits", "waits for row locks", "1"),
         Resource("server.lock_wait", "time waited for row locks", "us", 1e6),
+        Resource("server.cache_reads", "pages that the system looked for in its own cache", "1"),
+        Resource("server.cache_misses", "pages that were not in the system's own cache", "1"),
         Resource("server.instructions", "instructions of the system", "1"),
         Resource("server.cycles", "cycles of the system", "1"),
         Resource("workload.written", "written by the workload", "B"),

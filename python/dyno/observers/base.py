@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from pathlib import Path
 from typing import ClassVar, Generic, TypeVar
 
@@ -10,6 +11,7 @@ import polars as pl
 
 from dyno.hosts import LocalHost
 from dyno.model.base import Frozen
+from dyno.model.counters import CounterSource
 
 O = TypeVar("O", bound=Frozen)  # noqa: E741 - the options of one kind
 
@@ -29,6 +31,8 @@ class Observer(ABC, Generic[O]):
 
     kind: ClassVar[str]
     Options: ClassVar[type[Frozen]]
+    connections: ClassVar[int] = 0
+    """How many connections to the system it takes for itself."""
 
     def __init__(self, options: O, host: LocalHost, core: str, folder: Path, logs: Path) -> None:
         self.options = options
@@ -36,6 +40,9 @@ class Observer(ABC, Generic[O]):
         self.core = core
         self.folder = folder
         self.logs = logs
+
+    def looks_at(self, counters: Callable[[float], CounterSource | None]) -> None:
+        """Told before it is started, by whom the system can be asked for its counters; see `System.counters`."""
 
     @abstractmethod
     def start(self, limit: float) -> None:

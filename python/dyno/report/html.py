@@ -28,6 +28,7 @@ from dyno.model.findings import (
     Interval,
     OverallRatio,
     Variation,
+    format_estimate,
     format_p,
     format_quantity,
     format_ratio,
@@ -39,6 +40,7 @@ from dyno.model.stages import comparing
 from dyno.model.study import Study
 from dyno.model.units import format_percent, format_size
 from dyno.report import figures
+from dyno.report.database import groups
 from dyno.report.figures import Figure, Palette
 from dyno.report.figures.style import capital, label, varied
 from dyno.report.per_op import costs
@@ -179,6 +181,7 @@ def _page(
         bounds_figures=[_shown(figure) for figure in bounds],
         laws_faults=findings.laws.faults[:MOST_FAILURES],
         timelines=[_shown(figure) for figure in timelines],
+        database=groups(findings),
         failures=findings.failures[:MOST_FAILURES],
         environment=results.environment,
         selfcheck=block_of(results),
@@ -235,6 +238,7 @@ def _environment() -> Environment:
         reached=lambda value, asked: "–" if value is None else format_reached(value, asked),
         share=lambda value: "–" if value is None else format_share(value),
         probability=lambda value: "–" if value is None else format_p(value),
+        estimate=lambda figure: format_estimate(*figure),
         interval=lambda ci: f"{format_quantity(ci[0])} to {format_quantity(ci[1])}" if ci else "–",
         percent=format_percent,
         label=label,

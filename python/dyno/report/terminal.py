@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Literal
 
 from rich.console import Console, Group, RenderableType
 from rich.table import Table
@@ -36,8 +35,9 @@ from dyno.model.findings import (
 )
 from dyno.model.run import Step
 from dyno.model.units import format_percent
-from dyno.report.per_op import on_terminal as per_operation
+from dyno.report.database import on_terminal as of_database
 from dyno.report.laws import forecasts_in_words, laws_in_words
+from dyno.report.per_op import on_terminal as per_operation
 from dyno.report.selfcheck import Block
 from dyno.report.tables import columns as _columns
 from dyno.report.tables import heading as _heading
@@ -103,6 +103,7 @@ def show(findings: Findings, console: Console, chosen: Sequence[str] | None = No
         ]
     parts += per_operation(findings, narrow=narrow)
     parts += laws_in_words(findings.laws)
+    parts += of_database(findings)
     _print(console, Group(*parts))
 
 

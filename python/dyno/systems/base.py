@@ -12,6 +12,7 @@ from dyno.deployments.base import Deployment, Recipe, Running, Site
 from dyno.deployments.native import Native
 from dyno.hosts import LocalHost
 from dyno.model.base import Frozen, Scalar
+from dyno.model.counters import CounterSource
 from dyno.model.endpoint import Endpoint
 
 O = TypeVar("O", bound=Frozen)  # noqa: E741 - the options of one kind
@@ -49,6 +50,8 @@ class System(ABC, Generic[O]):
     Options: ClassVar[type[Frozen]]
     brings_recipe: ClassVar[bool] = False
     """Whether it can run in a container: `recipe` then says what of."""
+    has_counters: ClassVar[bool] = False
+    """Whether it can be asked for its own counters while it is driven: `counters` then gives what to ask by."""
 
     @classmethod
     def most_clients(cls, options: O) -> int | None:  # noqa: ARG003 - kinds that have a limit read them
@@ -132,6 +135,13 @@ class System(ABC, Generic[O]):
         Raises InvalidRun where they are to be `cold` and hold more than starting brings.
         """
         return {}
+
+    def counters(self, limit: float) -> CounterSource | None:
+        """What to ask it by for its own counters while it is driven, a connection of its own; None where it has none.
+
+        It is asked and closed by whom it is given to. No answer takes longer than `limit`.
+        """
+        return None
 
     def status(self) -> dict[str, float]:
         """The system's own counters since it was ready, and its sizes now."""

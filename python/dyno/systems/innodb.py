@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import re
 from abc import abstractmethod
+from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, TypeVar
 
 from pydantic import Field
 
 from dyno import sql
-from dyno.model.base import InvalidRun, Scalar
-from dyno.systems.server import DATABASE, Counters, ServerOptions, ServerSystem, binary_number, truth
+from dyno.model.base import InvalidRun, RunError, Scalar
+from dyno.model.counters import WAIT, Counters, is_gauge
+from dyno.model.endpoint import Endpoint
+from dyno.systems.server import DATABASE, USER, Figures, ServerOptions, ServerSystem, binary_number, truth
 
 # Where a server's place in the machine is dyno's to choose, and what would make a cold start warm.
 OURS = frozenset({
@@ -32,6 +36,7 @@ LEAVES_DATA_ALONE = frozenset({
     "innodb_read_io_threads", "innodb_rollback_on_timeout", "innodb_spin_wait_delay", "innodb_stats_auto_recalc",
     "innodb_sync_spin_loops", "innodb_use_native_aio", "innodb_write_io_threads", "join_buffer_size",
     "key_buffer_size", "max_connections", "max_heap_table_size", "optimizer_switch", "performance_schema",
+    "performance_schema_instrument",
     "read_buffer_size", "read_rnd_buffer_size", "sort_buffer_size", "sync_binlog", "table_definition_cache",
     "table_open_cache", "table_open_cache_instances", "thread_cache_size", "thread_handling", "thread_stack",
     "tmp_table_size", "transaction_isolation",
@@ -60,6 +65,22 @@ _SIZES = (
     "Innodb_history_list_length", "Max_used_connections", "Threads_connected",
 )  # fmt: skip
 _POOL = ("Innodb_buffer_pool_bytes_data", "Innodb_buffer_pool_bytes_dirty")
+
+# Of each resource the counter, and what it counts in the resource's base unit.
+_RESOURCES = {
+    "server.syncs": ("innodb_data_fsyncs", 1.0),
+    "server.logged": ("innodb_os_log_written", 1.0),
+    "server.lock_waits": ("innodb_row_lock_waits", 1.0),
+    "server.lock_wait": ("innodb_row_lock_time", 0.001),
+    "server.cache_reads": ("innodb_buffer_pool_read_requests", 1.0),
+    "server.cache_misses": ("innodb_buffer_pool_reads", 1.0),
+}
+INSTRUMENT = "performance_schema_instrument"
+_WAITS = (
+    "SELECT EVENT_NAME, SUM_TIMER_WAIT FROM performance_schema.events_waits_summary_by_user_by_event_name "
+    f"WHERE USER = '{USER}' AND SUM_TIMER_WAIT > 0"
+)
+"""Of clients alone: threads in the background wait for work most of the time, and nobody waits for them."""
 
 _OPENING_TAKES_PAGES = 16
 """Pages of a table that may be in the buffer pool after a cold start. Opening one reads the header of its tablespace,
@@ -176,13 +197,23 @@ class InnodbSystem(ServerSystem[O]):
             )
         return evidence
 
-    def read_counters(self, connection: sql.Connection) -> Counters:
+    def read_counters(self, connection: sql.Connection) -> Figures:
         """SHOW GLOBAL STATUS: reads, writes, syncs, waits and what was done."""
         return _status(connection, _COUNTERS)
 
-    def read_sizes(self, connection: sql.Connection) -> Counters:
+    def read_sizes(self, connection: sql.Connection) -> Figures:
         """What the buffer pool and the log hold."""
         return _status(connection, _SIZES)
+
+    def reader(self, endpoint: Endpoint, limit: float) -> tuple[sql.Connection, Callable[[], Counters]]:
+        """All of SHOW GLOBAL STATUS, and what clients waited for where the server keeps account of it."""
+        connection = sql.connect(endpoint, limit=limit)
+        try:
+            told = int(connection.value("SELECT @@performance_schema")) == 1
+        except RunError:
+            connection.close()
+            raise
+        return connection, partial(_counters, connection, waits=told)
 
     def check(self, limit: float) -> None:
         """The checksum of every page, by the server's own tool."""
@@ -256,7 +287,62 @@ def arguments(settings: dict[str, Scalar]) -> list[str]:
     return words
 
 
-def _status(connection: sql.Connection, names: tuple[str, ...]) -> Counters:
+def _status(connection: sql.Connection, names: tuple[str, ...]) -> Figures:
     rows = connection.rows("SHOW GLOBAL STATUS")
     values = {str(name): value for name, value in rows}
     return {name.lower(): float(values[name]) for name in names if name in values}
+
+
+def _counters(connection: sql.Connection, *, waits: bool) -> Counters:
+    """`waits`: whether the performance schema is on."""
+    grown: dict[str, float] = {}
+    now: dict[str, float] = {}
+    # Most are 0 and stay so, and a row that is not sent costs nothing.
+    for name, value in connection.rows("SHOW GLOBAL STATUS WHERE Value <> '0'"):
+        known = str(name).lower()
+        if (number := _number(value)) is not None and not known.startswith("uptime"):
+            (now if is_gauge(known) else grown)[known] = number
+    for name in ("threads_connected", "threads_running"):
+        if name in now:
+            now[name] -= 1  # who asks
+    for resource, (counter, scale) in _RESOURCES.items():
+        grown[resource] = grown.get(counter, 0.0) * scale
+    grown[f"{WAIT}lock/row"] = grown["server.lock_wait"]
+    if waits:
+        for event, waited_ps in connection.rows(_WAITS):
+            if (kind := wait_class(str(event))) is not None:
+                grown[kind] = grown.get(kind, 0.0) + float(waited_ps) * 1e-12
+    return Counters(grown, now)
+
+
+def instruments(connection: sql.Connection, settings: Mapping[str, Scalar]) -> dict[str, str]:
+    """What is effective of `performance_schema_instrument`, which is no variable; empty where it was not asked for."""
+    if (wish := settings.get(INSTRUMENT)) is None:
+        return {}
+    pattern, _, state = str(wish).rpartition("=")
+    rows = connection.rows(
+        "SELECT ENABLED FROM performance_schema.setup_instruments WHERE NAME LIKE %s", pattern.replace("_", r"\_")
+    )
+    wanted = "YES" if truth(state) else "NO"
+    unlike = sum(str(enabled) != wanted for (enabled,) in rows)
+    if rows and not unlike:
+        return {INSTRUMENT: str(wish)}
+    return {INSTRUMENT: f"not so for {unlike} of {len(rows)} events"}
+
+
+def wait_class(event: str) -> str | None:
+    """`wait/synch/mutex` of an event of the performance schema; of files their kind too. None of what is no wait.
+
+    That of a table's handler holds all the others, and at its socket a server waits for its client.
+    """
+    parts = event.split("/")
+    if len(parts) < 3 or parts[0] != "wait" or parts[1:3] in (["io", "table"], ["io", "socket"]):
+        return None
+    return "/".join([*parts[:3], parts[-1]] if parts[1:3] == ["io", "file"] else parts[:3])
+
+
+def _number(value: Any) -> float | None:
+    try:
+        return float(value)
+    except (TypeError, ValueError):
+        return None

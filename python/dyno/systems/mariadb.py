@@ -20,6 +20,7 @@ from dyno.systems.innodb import (
     InnodbSystem,
     arguments,
     canonical,
+    instruments,
     typed,
 )
 from dyno.systems.server import DATABASE, PASSWORD, USER
@@ -105,7 +106,7 @@ class MariadbSystem(InnodbSystem[MariadbOptions]):
         rights = [
             f"GRANT {right} TO {USER}@'{host}'"
             for host in ("localhost", "127.0.0.1")
-            for right in (f"ALL ON {DATABASE}.*", "PROCESS ON *.*")
+            for right in (f"ALL ON {DATABASE}.*", "PROCESS ON *.*", "SELECT ON performance_schema.*")
         ]
         host.run(
             [str(programs["mariadbd"]), *shape, "--bootstrap", "--innodb-buffer-pool-load-at-startup=0"],
@@ -136,4 +137,4 @@ class MariadbSystem(InnodbSystem[MariadbOptions]):
             if shown in known:
                 value, kind, choices = known[shown]
                 asked[name], effective[name] = canonical(wish, value, kind, choices)
-        return asked, effective
+        return asked, {**effective, **instruments(connection, self.options.settings)}

@@ -24,6 +24,7 @@ from dyno.systems.innodb import (
     InnodbSystem,
     arguments,
     canonical,
+    instruments,
     typed,
 )
 from dyno.systems.server import DATABASE, PASSWORD, USER
@@ -144,6 +145,7 @@ class MysqlSystem(InnodbSystem[MysqlOptions]):
             f"CREATE USER {USER}@'%' IDENTIFIED BY '{PASSWORD}'",
             f"GRANT ALL ON {DATABASE}.* TO {USER}@'%'",
             f"GRANT PROCESS ON *.* TO {USER}@'%'",
+            f"GRANT SELECT ON performance_schema.* TO {USER}@'%'",
             "ALTER USER root@localhost ACCOUNT LOCK",
         ]
         told.write_text("".join(f"{each};\n" for each in statements))
@@ -182,7 +184,7 @@ class MysqlSystem(InnodbSystem[MysqlOptions]):
             asked[name] = wish
             if name in known:
                 asked[name], effective[name] = canonical(wish, known[name], kind_of(name, known[name]), "")
-        return asked, effective
+        return asked, {**effective, **instruments(connection, self.options.settings)}
 
 
 def kind_of(name: str, value: str) -> str:

@@ -5,6 +5,9 @@ from __future__ import annotations
 import re
 import shutil
 import signal
+from collections.abc import Callable, Set
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -13,12 +16,14 @@ from pydantic import Field
 from dyno import sql
 from dyno.deployments.base import Recipe
 from dyno.model.base import InvalidRun, RunError, Scalar
+from dyno.model.counters import WAIT, Counters, is_gauge
+from dyno.model.endpoint import Endpoint
 from dyno.systems.base import files_below
 from dyno.systems.server import (
     DATABASE,
     PASSWORD,
     USER,
-    Counters,
+    Figures,
     ServerOptions,
     ServerSystem,
     newest,
@@ -55,6 +60,11 @@ _OF_DATABASE = (
     "xact_commit", "xact_rollback", "blks_read", "blks_hit", "tup_returned", "tup_fetched", "tup_inserted",
     "tup_updated", "tup_deleted", "conflicts", "temp_files", "temp_bytes", "deadlocks", "sessions",
 )  # fmt: skip
+
+_VIEWS = {"pg_stat_bgwriter": "bgwriter", "pg_stat_checkpointer": "checkpointer", "pg_stat_wal": "wal"}
+"""Of one row each; the columns of these differ from version to version, and not every version has all."""
+
+_NO_FIGURES = ("database.datid", "database.datname", "database.checksum_last_failure")
 
 _LOOKING = "looking"
 """The schema of what shows the server's buffers."""
@@ -251,7 +261,7 @@ class PostgresqlSystem(ServerSystem[PostgresqlOptions]):
             "tables_dirty_bytes": dirty_pages * size,
         }
 
-    def read_counters(self, connection: sql.Connection) -> Counters:
+    def read_counters(self, connection: sql.Connection) -> Figures:
         """Of the database, the background writer and the log."""
         columns = ", ".join(_OF_DATABASE)
         (row,) = connection.rows(f"SELECT {columns} FROM pg_stat_database WHERE datname = %s", DATABASE)
@@ -263,9 +273,20 @@ class PostgresqlSystem(ServerSystem[PostgresqlOptions]):
                     counters[f"{prefix}.{name}"] = float(value)
         return counters
 
-    def read_sizes(self, connection: sql.Connection) -> Counters:
+    def read_sizes(self, connection: sql.Connection) -> Figures:
         """What the database takes on disk."""
         return {"database.bytes": float(connection.value("SELECT pg_database_size(%s)", DATABASE))}
+
+    def reader(self, endpoint: Endpoint, limit: float) -> tuple[sql.Connection, Callable[[], Counters]]:
+        """Its statistics views, and what its clients wait for now; by another database, so as not to be counted."""
+        elsewhere = replace(endpoint, settings={**endpoint.settings, "database": "postgres"})
+        connection = sql.connect(elsewhere, limit=limit)
+        try:
+            found = connection.rows("SELECT relname FROM pg_class WHERE relnamespace = 'pg_catalog'::regnamespace")
+        except RunError:
+            connection.close()
+            raise
+        return connection, partial(_counters, connection, _statement({str(name) for (name,) in found}))
 
     def check(self, limit: float) -> None:
         """Its own tools' word on the stopped cluster."""
@@ -327,3 +348,41 @@ def _quantity(value: Scalar, unit: str) -> float | int | None:
 
 def _switch(on: bool) -> str:
     return "on" if on else "off"
+
+
+def _statement(views: Set[str]) -> str:
+    """What gives all of them as names and values; `views` are those that the server has."""
+    each = "jsonb_each_text(to_jsonb(v)) AS e(key, value)"
+    parts = [f"SELECT 'database.' || key, value FROM pg_stat_database AS v, {each} WHERE v.datname = '{DATABASE}'"]
+    parts += [
+        f"SELECT '{prefix}.' || key, value FROM {view} AS v, {each}" for view, prefix in _VIEWS.items() if view in views
+    ]
+    if "pg_stat_io" in views:
+        parts.append(
+            "SELECT 'io.' || replace(v.backend_type, ' ', '_') || '.' || key, sum(value::float8)::text "
+            f"FROM pg_stat_io AS v, {each} "
+            "WHERE key NOT IN ('backend_type', 'object', 'context', 'op_bytes', 'stats_reset') GROUP BY 1"
+        )
+    parts.append(
+        f"SELECT '{WAIT}' || lower(coalesce(wait_event_type, 'none')), count(*)::text FROM pg_stat_activity "
+        f"WHERE backend_type = 'client backend' AND datname = '{DATABASE}' AND state <> 'idle' GROUP BY 1"
+    )
+    return " UNION ALL ".join(parts)
+
+
+def _counters(connection: sql.Connection, statement: str) -> Counters:
+    grown: dict[str, float] = {}
+    now: dict[str, float] = {}
+    for name, value in connection.rows(statement):
+        if str(name).startswith(WAIT):
+            now[str(name)] = float(value)
+        elif str(name) not in _NO_FIGURES and not str(name).endswith("stats_reset") and value is not None:
+            (now if is_gauge(str(name)) else grown)[str(name)] = float(value)
+    # Up to version 17 those of the log are counted apart; before 16 the others are not counted at all.
+    synced = [value for name, value in grown.items() if name.startswith("io.") and name.endswith(".fsyncs")]
+    grown["server.syncs"] = sum(synced) + grown.get("wal.wal_sync", 0.0)
+    grown["server.logged"] = grown.get("wal.wal_bytes", 0.0)
+    grown["server.cache_misses"] = grown.get("database.blks_read", 0.0)
+    grown["server.cache_reads"] = grown["server.cache_misses"] + grown.get("database.blks_hit", 0.0)
+    now["server.lock_wait"] = now.get(f"{WAIT}lock", 0.0)
+    return Counters(grown, now)

@@ -15,8 +15,8 @@ import socket
 import tempfile
 import time
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, Self, TypeVar
 
@@ -29,6 +29,7 @@ from dyno.hosts.accounts import Account
 from dyno.hosts.leftovers import UndoError, remove_shared_memory
 from dyno.hosts.process import Family
 from dyno.model.base import Frozen, InvalidRun, Killed, RunError, Scalar
+from dyno.model.counters import Counters
 from dyno.model.endpoint import Endpoint
 from dyno.systems.base import System, files_below
 
@@ -42,8 +43,9 @@ _LOOK_EVERY_S = 0.02
 _PATIENCE_S = 1.0  # with whoever is there and says nothing; doubled each time, for a server that is slow
 _LAST_LINES = 3
 _FAMILY_LIMIT_S = 5.0
+_DYING_TAKES_S = 5.0  # from the end of its connections to that of its process, which may have much to give back
 
-Counters = dict[str, float]
+Figures = dict[str, float]
 
 
 def _setting(name: str) -> str:
@@ -87,6 +89,27 @@ class ServerOptions(Frozen):
 O = TypeVar("O", bound=ServerOptions)  # noqa: E741 - the options of one kind
 
 
+@dataclass(frozen=True)
+class Asking:
+    """A `CounterSource` on a server that runs."""
+
+    connection: sql.Connection
+    reads: Callable[[], Counters]
+    running: Running
+
+    def read(self) -> Counters:
+        """By its connection."""
+        return self.reads()
+
+    def ended(self) -> bool:
+        """Its connections end before it does."""
+        return self.running.wait(_DYING_TAKES_S) is not None
+
+    def close(self) -> None:
+        """Close the connection."""
+        self.connection.close()
+
+
 class ServerSystem(System[O]):
     """A server in a data folder of its own, reached by a socket file or a free port of this machine alone."""
 
@@ -102,13 +125,14 @@ class ServerSystem(System[O]):
     """A pattern of the first line of its log that says what went wrong; the last ones do where it is empty."""
     leaves_data_alone: ClassVar[frozenset[str]]
     """Settings that do not change what a loaded data set is made of; cells that differ in others load their own."""
+    has_counters = True
 
     _running: Running | None = None
     _folder: Path | None = None
     _endpoint: Endpoint | None = None
     _asked: Mapping[str, Any] | None = None
     _effective: Mapping[str, Any] = {}
-    _before: Counters = {}
+    _before: Figures = {}
     _said_before: int = 0
     _launch: Launch | None = None
     _limits: tuple[float, float] = (60.0, 60.0)  # of its start and of its readiness, in seconds
@@ -164,12 +188,19 @@ class ServerSystem(System[O]):
         return {}
 
     @abstractmethod
-    def read_counters(self, connection: sql.Connection) -> Counters:
+    def read_counters(self, connection: sql.Connection) -> Figures:
         """Those of its own counters that only grow."""
 
     @abstractmethod
-    def read_sizes(self, connection: sql.Connection) -> Counters:
+    def read_sizes(self, connection: sql.Connection) -> Figures:
         """Those of its figures that are as they are now."""
+
+    @abstractmethod
+    def reader(self, endpoint: Endpoint, limit: float) -> tuple[sql.Connection, Callable[[], Counters]]:
+        """A connection of its own, and what reads by it all that the server counts: again and again, so at little cost.
+
+        Where the server counts what it did for this connection too, as little as can be.
+        """
 
     # The life
 
@@ -289,6 +320,13 @@ class ServerSystem(System[O]):
     def settings(self) -> dict[str, Any]:
         """What the server said when it was ready."""
         return dict(self._effective)
+
+    def counters(self, limit: float) -> Asking | None:
+        """By the same way as clients; None where it does not run."""
+        if self._running is None or self._endpoint is None:
+            return None
+        connection, reads = self.reader(self._endpoint, limit)
+        return Asking(connection, reads, self._running)
 
     def cached(self, cold: bool) -> dict[str, Any]:
         """As the server itself says."""

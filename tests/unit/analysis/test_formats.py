@@ -15,8 +15,10 @@ from dyno.model.findings import (
     ClaimResult,
     Comparison,
     Confounder,
+    CounterFigure,
     Crossing,
     Curve,
+    DatabaseCell,
     Demand,
     DemandChange,
     Drift,
@@ -49,6 +51,7 @@ from dyno.model.findings import (
     Timing,
     Variation,
     VariationSource,
+    WaitFigure,
     format_estimate,
     format_quantity,
     format_ratio,
@@ -127,6 +130,7 @@ def test_every_key_of_the_findings_is_in_their_reference() -> None:
         ForecastError,
         Forecast,
     )
-    for model in (*models, *beside, *causes, *of_laws):
+    stores = (DatabaseCell, CounterFigure, WaitFigure)
+    for model in (*models, *beside, *causes, *of_laws, *stores):
         missing = [name for name in model.model_fields if f"`{name}`" not in text]
         assert missing == [], model.__name__

@@ -18,9 +18,11 @@ from dyno.hosts import LocalHost, undo
 from dyno.lab import Interrupt, Lab, Listener, Rooms
 from dyno.lab.disk import DiskGuard
 from dyno.model.base import InvalidRun, RunError, UserError
+from dyno.model.counters import Counters
 from dyno.model.run import Outcome, RunRecord, Step
 from dyno.model.study import KindSpec, Study
 from dyno.store import Results, StoreError, new_results
+from dyno.systems.simulated import SimulatedSystem
 from dyno.workloads.base import Checked
 from dyno.workloads.simulated import SimulatedWorkload
 from tests.making import make_study, scratch_in
@@ -826,6 +828,53 @@ def test_what_could_only_fail_is_refused(
     )
     with pytest.raises(UserError, match=message):
         Rooms.open().refuse_mismatches(study)
+
+
+def test_an_observer_that_asks_servers_needs_one_and_a_connection_to_it() -> None:
+    rooms = Rooms.open()
+    watched = {"workload": "ycsb", "observe": ("machine", "database")}
+    ycsb = {"mix": "c", "operations": 1}
+    full = make_study(
+        {}, system="mariadb", options={"max_connections": 10}, workload_options={**ycsb, "threads": 10}, **watched
+    )
+    with pytest.raises(UserError, match="lets 10 client in, and the workload has 10, 1 of the observers besides"):
+        rooms.refuse_mismatches(full)
+    rooms.refuse_mismatches(full.model_copy(update={"observe": (KindSpec(kind="machine"),)}))
+    embedded = make_study({}, system="sqlite", workload_options=ycsb, **watched)
+    with pytest.raises(
+        UserError, match=r"observe: database asks a server for its counters: mariadb, .*; sqlite is none"
+    ):
+        rooms.refuse_mismatches(embedded)
+
+
+def test_a_run_whose_server_dies_fails_for_that_and_not_for_the_observer_that_asked_it(lab: Laboratory) -> None:
+    class Dying:
+        looks = 0
+
+        def read(self) -> Counters:
+            self.looks += 1
+            if self.looks > 5:
+                raise RunError("connection reset")
+            return Counters({"reads": float(self.looks)})
+
+        def ended(self) -> bool:
+            return True
+
+        def close(self) -> None:
+            lab.calls.append("source.close")
+
+    class Asked(SimulatedSystem):
+        has_counters = True
+
+        def counters(self, limit: float) -> Dying:
+            return Dying()
+
+    lab.system_class = Asked
+    lab.faults["workload.drive"] = raising(RunError("the server has gone away"), times=1)
+    first, second = lab.records(tried(observe=("database",)))
+    assert (first.outcome, first.cause) == (Outcome.FAILED, "the server has gone away")
+    assert second.outcome is Outcome.OK
+    assert lab.calls.count("source.close") == 2
 
 
 def test_a_workload_that_cannot_be_provided_is_an_error_for_the_user(lab: Laboratory) -> None:

@@ -223,7 +223,9 @@ def test_gaps_and_late_samples_are_shaded_and_told() -> None:
     results = fake_results.eight_cells()
     run = results.runs[0]
     figure = drawn(results, run, with_watch(results, run, {10: 3.0}, {20: 700.0}))
-    told = "Shaded grey: 3 samples were not taken and 1 came late, by 0.7 s; the next point is the mean over all of that"
+    told = (
+        "Shaded grey: 3 samples were not taken and 1 came late, by 0.7 s; the next point is the mean over all of that"
+    )
     assert told in " ".join(texts(figure))
     plain = timeline_of(results, run)
     grey = '"#8c8c8c"'

@@ -17,3 +17,17 @@ for (const link of document.querySelectorAll("[data-drawing]")) {
     link.href = URL.createObjectURL(new Blob([drawing], {type: "image/svg+xml"}));
   });
 }
+const counters = document.getElementById("counters");
+if (counters) {
+  const section = document.getElementById("database");
+  counters.closest("label").hidden = false;
+  counters.addEventListener("input", () => {
+    const wanted = counters.value.trim().toLowerCase();
+    for (const row of section.querySelectorAll("[data-name]")) {
+      row.hidden = !row.dataset.name.includes(wanted);
+    }
+    for (const others of section.querySelectorAll("[data-others]")) {
+      others.open = wanted !== "";
+    }
+  });
+}

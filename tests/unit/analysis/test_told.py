@@ -1,0 +1,133 @@
+"""What stores said of themselves, from samples of which every figure is known."""
+
+from __future__ import annotations
+
+import pytest
+from small_studies import Runs, study
+from test_usage import Rows, of_one
+
+from dyno.analysis import analyse
+from dyno.analysis.database import LEAST_PER_OP
+from dyno.model.findings import CounterFigure, DatabaseCell
+from dyno.model.usage import Told, Usage
+
+S = 10**9
+
+
+def test_counters_gauges_waits_and_resources_are_told_apart() -> None:
+    rows: Rows = [
+        (at, "database", "server", metric, value)
+        for at, metric, value in (
+            (0, "looks", 0.0),
+            (2, "looks", 0.5),
+            (2, "innodb_rows_read", 100.0),
+            (2, "threads_running", 3.0),
+            (2, "wait/lock/row", 0.25),
+            (2, "server.syncs", 7.0),
+        )
+    ]
+    used = of_one(rows, [(0, 2, 50)])
+    assert used.told == Told(
+        seconds=2,
+        operations=50,
+        per_s={"innodb_rows_read": 100},
+        means={"threads_running": 3},
+        waiting={"wait/lock/row": 0.25},
+    )
+    assert used.per_op == pytest.approx({"server.syncs": 14 / 50})
+
+
+def test_the_first_reading_bounds_the_first_sample() -> None:
+    """It tells nothing but that it was there; without it the first second of each run was lost."""
+    rows: Rows = [(at, "database", "server", "looks", float(at > 0)) for at in (0, 1, 2)]
+    rows += [(at, "database", "server", "com_select", 10.0 * at) for at in (1, 2)]
+    told = of_one(rows, [(0, 2, 10)]).told
+    assert told is not None
+    assert (told.seconds, told.per_s["com_select"]) == (2, 15)
+
+
+def test_a_run_whose_store_was_not_asked_says_nothing() -> None:
+    rows: Rows = [(at, "process", "server", "proc.cpu", 1.0) for at in (0, 1)]
+    assert of_one(rows, [(0, 1, 1)]).told is None
+
+
+PLAN = study({"engine": ["a", "b"]}, compare="engine", min=3, max=3)
+
+
+def found(values: dict[int, list[dict[str, float]]], waiting: dict[str, float] | None = None) -> list[DatabaseCell]:
+    """Cell -> what a store of each run did per operation, at 10 operations a second for 4 s."""
+    runs, used = Runs(PLAN), {}
+    for block in range(max(map(len, values.values()))):
+        for cell, of_cell in values.items():
+            runs.add(cell, block, 10.0)
+            told = Told(
+                seconds=4,
+                operations=40,
+                per_s={name: value * 10 for name, value in of_cell[block].items()},
+                waiting=waiting or {},
+            )
+            used[runs[-1].run] = Usage(seconds=4, operations=40, samples=4, cpus=1, told=told)
+    return list(analyse(PLAN, runs, ended="done", used=used).database)
+
+
+def figure(cell: DatabaseCell, name: str) -> CounterFigure:
+    (one,) = (each for each in cell.counters if each.name == name)
+    return one
+
+
+def test_each_counter_is_given_for_an_operation_and_for_a_second_with_an_interval() -> None:
+    first, second = found({0: [{"reads": 2.0}, {"reads": 2.2}, {"reads": 1.8}], 1: [{"reads": 4.0}] * 3})
+    reads = figure(first, "reads")
+    assert (reads.per_op, reads.per_s) == (pytest.approx(2.0), pytest.approx(20))
+    assert reads.ci is not None
+    assert reads.ci[0] < 2.0 < reads.ci[1]
+    assert (first.n, first.levels, second.levels) == (3, {"engine": "a"}, {"engine": "b"})
+
+
+def test_cells_that_differ_surely_are_apart_and_others_are_not() -> None:
+    close = [{"sure": 1.0, "noisy": each} for each in (1.0, 2.0, 3.0)]
+    far = [{"sure": 5.0, "noisy": each} for each in (1.5, 2.5, 3.0)]
+    first, second = found({0: close, 1: far})
+    assert figure(first, "sure").apart == figure(second, "sure").apart == pytest.approx(5.0)
+    assert figure(first, "noisy").apart is None
+
+
+def test_a_counter_that_did_not_move_in_a_run_counts_as_nothing_there() -> None:
+    first, second = found({0: [{"spills": 1.0}] * 3, 1: [{}] * 3})
+    assert figure(second, "spills").per_op == 0
+    assert figure(first, "spills").apart == pytest.approx(1 / LEAST_PER_OP)
+
+
+def test_what_hardly_ever_moves_is_housekeeping_and_left_out() -> None:
+    first, _ = found({0: [{"background": LEAST_PER_OP / 2}] * 3, 1: [{}] * 3})
+    assert first.counters == ()
+
+
+def test_waits_are_given_as_clients_at_a_time_and_as_time_of_an_operation_the_longest_first() -> None:
+    cell = found({0: [{}] * 3, 1: [{}] * 3}, {"wait/io/file": 0.5, "wait/lock/row": 2.0, "wait/synch/mutex": 0.0})[0]
+    assert [wait.name for wait in cell.waits] == ["wait/lock/row", "wait/io/file"]
+    assert (cell.waits[0].clients, cell.waits[0].us_per_op) == (pytest.approx(2.0), pytest.approx(200_000))
+
+
+def test_runs_whose_server_kept_no_account_of_waits_say_so() -> None:
+    runs = Runs(PLAN)
+    used = {}
+    for cell, setting in ((0, "OFF"), (1, "ON")):
+        runs.add(cell, 0, 10.0, settings={"performance_schema": setting})
+        told = Told(seconds=4, operations=40, per_s={"reads": 1.0})
+        used[runs[-1].run] = Usage(seconds=4, operations=40, samples=4, cpus=1, told=told)
+    off, on = analyse(PLAN, runs, ended="done", used=used).database
+    assert off.remark == "performance_schema was off, so that the server kept account of waits for row locks alone"
+    assert on.remark == ""
+
+
+def test_an_embedded_stores_counters_come_from_the_driver() -> None:
+    runs = Runs(PLAN).add(
+        0, 0, 10.0, status={"cache_hits": 200.0, "page_count": 7.0}, measured_from_ns=0, measured_to_ns=4 * S
+    )
+    (cell,) = analyse(PLAN, runs, ended="done").database
+    assert [(each.name, each.per_op, each.per_s) for each in cell.counters] == [("cache_hits", 5.0, 50.0)]
+
+
+def test_where_no_store_was_asked_there_is_nothing() -> None:
+    assert analyse(PLAN, Runs(PLAN).add(0, 0, 10.0), ended="done").database == ()
