@@ -8,7 +8,7 @@ answer to the study's question none of its power.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from dyno import stats
@@ -188,7 +188,8 @@ def _compare(study: Study, table: Table, used: Table, pair: Pair, name: str) -> 
         return _Compared(pair, name, n, False, None, None, reason)
     found = between(study, used, name, pair.a, pair.b, (pair.level_a, pair.level_b))
     ratio = found.ratio(rule.confidence)
-    equivalence = found.shift and stats.equivalence_of(found.shift, rule.equivalence, 1 - rule.confidence)
+    alpha, shift = 1 - rule.confidence, found.shift
+    equivalence = stats.equivalence_of(shift, rule.equivalence, alpha) if shift is not None else None
     reason = "" if ratio else found.why_not or NO_MEANS
     return _Compared(pair, name, found.n, found.paired, ratio, equivalence, reason)
 
@@ -241,11 +242,8 @@ def _ratio(
     return made.model_copy(update={"sentence": sentences.of_resource(made, told_levels, paired=found.paired)})
 
 
-def _verdict(
-    study: Study, table: Table, found: _Compared, p: float | None, p_equal: float | None
-) -> ResourceVerdict:
+def _verdict(study: Study, table: Table, found: _Compared, p: float | None, p_equal: float | None) -> ResourceVerdict:
     cells = (found.pair.a.index, found.pair.b.index)
     if found.ratio is None and min(table.outcomes[cell][Outcome.OK] for cell in cells) >= 2:
         return "no ratio"
     return verdict_by(found.ratio, p, p_equal, 1 - study.replicates.confidence, judged=study.judged)
-

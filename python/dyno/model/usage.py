@@ -92,7 +92,9 @@ _KNOWN = {
 _RELATIVE = {
     share.name: share
     for share in (
-        Resource("server.cpu_of_machine", "share that the system used of the CPU time that it may use", "%", relative=True),
+        Resource(
+            "server.cpu_of_machine", "share that the system used of the CPU time that it may use", "%", relative=True
+        ),
         Resource("server.sys_share", "share of kernel time in the CPU time of the system", "%", relative=True),
         Resource("server.user_system_ratio", "user time over kernel time of the system", "1", relative=True),
         Resource("driver.sys_share", "share of kernel time in the CPU time of the driver", "%", relative=True),
@@ -118,6 +120,7 @@ _RELATIVE = {
 
 FOREMOST = (
     "server.cpu",
+    "server.sys_share",
     "driver.cpu",
     "server.switches",
     "server.syncs",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Literal
 
 from rich.console import Console, Group, RenderableType
 from rich.table import Table

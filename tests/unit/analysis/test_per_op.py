@@ -172,11 +172,12 @@ def test_ratios_of_resources_are_a_family_of_their_own_in_which_the_foremost_hav
         return [usage({name: float(random.lognormal(shift, 0.1)) for name in names}) for _ in range(8)]
 
     findings = found(plan(), {0: uses(0.0), 1: uses(0.05)})
-    found_p = [ratio(findings, name).p for name in names]
-    foremost = [name in FOREMOST for name in names]
-    weights = [0.5 / sum(foremost) if each else 0.5 / (len(names) - sum(foremost)) for each in foremost]
-    assert [ratio(findings, name).p_adjusted for name in names] == pytest.approx(stats.holm(found_p, weights))
-    assert {ratio(findings, name).family for name in names} == {5}
+    found_p = [each.p for each in findings.resource_ratios]
+    foremost = [each.resource in FOREMOST for each in findings.resource_ratios]
+    assert (len(foremost), sum(foremost)) == (6, 2), "and the share of the CPU time that it may use"
+    weights = [0.5 / 2 if each else 0.5 / 4 for each in foremost]
+    assert [each.p_adjusted for each in findings.resource_ratios] == pytest.approx(stats.holm(found_p, weights))
+    assert {each.family for each in findings.resource_ratios} == {6}
     without = found(plan(), {0: [None] * 8, 1: [None] * 8})
     assert [each.p_adjusted for each in findings.comparisons] == [each.p_adjusted for each in without.comparisons]
     assert findings.comparisons == without.comparisons, "explanations cost the answer nothing"
@@ -188,7 +189,12 @@ def test_ratios_of_resources_are_a_family_of_their_own_in_which_the_foremost_hav
         ([0.0] * 4, [0.0] * 4, "no ratio", "it is 0 on both sides"),
         ([0.0] * 4, [1.0, 2.0, 1.0, 2.0], "no ratio", "it is 0 in all runs of plain"),
         ([1.0, 2.0, 1.0, 2.0], [0.0] * 4, "no ratio", "it is 0 in all runs of boxed"),
-        ([0.0, 0.0, 0.0, 9.0], [1.0, 2.0, 1.0, 2.0], "no ratio", "some values are 0, and too many for a ratio of means"),
+        (
+            [0.0, 0.0, 0.0, 9.0],
+            [1.0, 2.0, 1.0, 2.0],
+            "no ratio",
+            "some values are 0, and too many for a ratio of means",
+        ),
         ([1.0], [2.0], "not enough runs", "plain has 1 ok run and boxed has 1, and each needs 2"),
     ],
 )
@@ -207,9 +213,7 @@ def test_a_few_zeros_leave_a_ratio_of_means() -> None:
 
 def test_at_scale_smoke_no_ratio_is_judged() -> None:
     of = plan().model_copy(update={"scale": "smoke"})
-    findings = found(
-        of, {0: [usage({"server.cpu": x}) for x in PLAIN], 1: [usage({"server.cpu": x}) for x in BOXED]}
-    )
+    findings = found(of, {0: [usage({"server.cpu": x}) for x in PLAIN], 1: [usage({"server.cpu": x}) for x in BOXED]})
     mine = ratio(findings, "server.cpu")
     assert (mine.verdict, mine.equivalent) == ("not judged", None)
     assert "not judged at scale smoke" in mine.sentence
@@ -358,6 +362,8 @@ def test_the_reason_names_the_resource_with_its_unit() -> None:
 )
 def test_a_finding_of_what_was_not_observed_stays_open_and_says_why(of, observe, why) -> None:
     kinds = tuple(KindSpec(kind=kind) for kind in observe)
-    verdict, reason = judged({"mean": {"of": of}, "is": "> 1" if of != "disk.written" else "> 1 B"}, USES, observe=kinds)
+    verdict, reason = judged(
+        {"mean": {"of": of}, "is": "> 1" if of != "disk.written" else "> 1 B"}, USES, observe=kinds
+    )
     assert verdict == "open"
     assert f"was not measured{why}" in reason
