@@ -87,7 +87,7 @@ Held = Mapping[_Part, bool | None]
 
 
 def judge(study: Study, table: Table, used: Table, claim: Claim) -> ClaimResult:
-    """What the runs say of a published finding; nothing at scale smoke. `used` has what they used as `table` has them."""
+    """What the runs say of a published finding; nothing at scale smoke. `used` is the table of what they used."""
     if not study.judged:
         return _result(claim, "open", f"{capital(NOT_JUDGED)}.")
     if claim.here != "yes":

@@ -112,7 +112,7 @@ def between(study: Study, table: Table, response: str, a: Cell, b: Cell, names: 
     if paired:
         values_a, values_b = [blocks_a[block] for block in common], [blocks_b[block] for block in common]
     n = min(len(values_a), len(values_b))
-    shift, widening = None, widening_between_cells(study)
+    shift, widening = None, widening_in(study, table)
     why_not = unlike_loops(response, names[0], table.loops[a.index], names[1], table.loops[b.index])
     if not why_not and n < 2:
         why_not = sentences.too_few(names[0], len(values_a), names[1], len(values_b))
@@ -134,6 +134,13 @@ def no_means(
     if stats.fieller_ratio(a, b, confidence, paired=paired, widening=widening) is None:
         return NO_MEANS
     return ""
+
+
+def widening_in(study: Study, table: Table) -> float:
+    """The same as `widening_between_cells`, reckoned once for a table of that study's runs."""
+    if table.widening is None:
+        table.widening = widening_between_cells(study)
+    return table.widening
 
 
 def widening_between_cells(study: Study) -> float:

@@ -162,7 +162,7 @@ def _whole(
         ),
         resources=tuple(per_op.figures(study, table, used_table)),
         resource_ratios=tuple(per_op.ratios(study, table, used_table, confounded)),
-        resource_overall=tuple(overall(study, used_table, per_op.told(used_table), confounded, FOREMOST)),
+        resource_overall=tuple(overall(study, used_table, per_op.told(used_table), confounded, FOREMOST, sparing=True)),
         resources_reason=per_op.why_none(study, table, used_table),
         laws=laws,
         database=tuple(database(study, table)),

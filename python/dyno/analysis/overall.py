@@ -9,7 +9,7 @@ import numpy as np
 
 from dyno import stats
 from dyno.analysis import sentences
-from dyno.analysis.comparisons import between, shares_of_error, verdict_by, widening_between_cells
+from dyno.analysis.comparisons import between, shares_of_error, verdict_by, widening_in
 from dyno.analysis.table import Table, given
 from dyno.model import measures
 from dyno.model.findings import OverallRatio, Pace
@@ -44,24 +44,26 @@ def overall(
     names: Sequence[str],
     confounded: Mapping[tuple[int, int], tuple[str, ...]],
     foremost: Container[str] | None = None,
+    *,
+    sparing: bool = False,
 ) -> list[OverallRatio]:
     """The ratio of each level to the one declared first: the geometric mean of the ratios within blocks.
 
-    Over all combinations, and over those of each level of each other factor where these are several and not all. They
-    are a family of their own, beside the single comparisons: Holm over all of them, of which those of the deciding
-    response have half of the error, or those that are `foremost` where they are given. None for screening designs, whose effects
-    are just that.
+    Over all combinations, and over those of each level of each other factor where these are several and not all; where
+    it is `sparing`, over these only of a response that has no ratio over all. They are a family of their own, beside
+    the single comparisons: Holm over all of them, of which those of the deciding response have half of the error, or
+    those that are `foremost` where they are given. None for screening designs, whose effects are just that.
     """
     if study.compare is None or study.design.kind == "screening":
         return []
     parts = list(_parts(study))
-    found = [
-        pooled
-        for name in names
-        if _is_asked_for(study, table, name)
-        for part in parts
-        if (pooled := _pool(study, table, name, part)) is not None
-    ]
+    whole = [part for part in parts if not part.where]
+    found: list[Pooled] = []
+    for name in names:
+        if _is_asked_for(study, table, name):
+            over_all = _pooled(study, table, name, whole)
+            rest = [] if sparing and over_all else [part for part in parts if part.where]
+            found += [*over_all, *_pooled(study, table, name, rest)]
     if not found:
         return []
     deciding = (study.replicates.of,) if foremost is None else foremost
@@ -96,6 +98,10 @@ def _parts(study: Study) -> Iterator[Part]:
                     yield Part({factor.name: chosen.name}, some)
 
 
+def _pooled(study: Study, table: Table, response: str, parts: Sequence[Part]) -> list[Pooled]:
+    return [pooled for part in parts if (pooled := _pool(study, table, response, part)) is not None]
+
+
 def _pool(study: Study, table: Table, response: str, part: Part) -> Pooled | None:
     """None without two blocks in common, or where a value of 0 has no logarithm: without it, part would be missing."""
     singles = [between(study, table, response, pair.a, pair.b, (pair.level_a, pair.level_b)) for pair in part.pairs]
@@ -110,7 +116,7 @@ def _pool(study: Study, table: Table, response: str, part: Part) -> Pooled | Non
     if found is None:
         return None
     rule = study.replicates
-    shift = found.shift().widened(widening_between_cells(study))
+    shift = found.shift().widened(widening_in(study, table))
     paces = {each.pace for each in singles}
     return Pooled(
         part,

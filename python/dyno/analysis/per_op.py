@@ -188,7 +188,8 @@ def _compare(study: Study, table: Table, used: Table, pair: Pair, name: str) -> 
         return _Compared(pair, name, n, False, None, None, reason)
     found = between(study, used, name, pair.a, pair.b, (pair.level_a, pair.level_b))
     ratio = found.ratio(rule.confidence)
-    equivalence = found.shift and stats.equivalence_of(found.shift, rule.equivalence, 1 - rule.confidence)
+    alpha, shift = 1 - rule.confidence, found.shift
+    equivalence = stats.equivalence_of(shift, rule.equivalence, alpha) if shift is not None else None
     reason = "" if ratio else found.why_not or NO_MEANS
     return _Compared(pair, name, found.n, found.paired, ratio, equivalence, reason)
 

@@ -49,6 +49,7 @@ class Table:
     unsteady: Counter[int] = field(default_factory=Counter)  # ok runs of a cell that reached no steady state
     loops: dict[int, set[str]] = field(default_factory=lambda: defaultdict(set))  # that a cell's ok runs were driven in
     paces: dict[int, Pace] = field(default_factory=dict)  # of the cells whose throughput was not the system's alone
+    widening: float | None = None  # of intervals between cells, once it is known: it is asked for thousands of times
     used: dict[int, dict[int, Usage]] = field(default_factory=lambda: defaultdict(dict))  # cell -> block, of ok runs
 
     def of(self, response: str, cell: int) -> list[float]:

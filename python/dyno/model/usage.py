@@ -133,6 +133,7 @@ _RELATIVE = {
 
 FOREMOST = (
     "server.cpu",
+    "server.sys_share",
     "driver.cpu",
     "server.switches",
     "server.syncs",

@@ -33,6 +33,11 @@ class Pooled:
     part: str
     ratios: tuple[OverallRatio | None, ...]
 
+    @property
+    def read(self) -> bool:
+        """Whether it is one that a reader looks at first."""
+        return self.resource.name in FOREMOST or self.resource.relative
+
 
 @dataclass(frozen=True)
 class Costs:
@@ -55,7 +60,7 @@ def costs(findings: Findings) -> Costs | None:
     used = {each.resource for each in findings.resources if any(each.values)}
     foremost = [name for name in FOREMOST if name in used]
     others = [name for name in names if name not in foremost]
-    first = next((each.a for each in (*findings.resource_overall, *findings.resource_ratios)), None)
+    first = next((each.a for each in findings.resource_ratios), None)
     to_first = {(each.cells[1], each.resource): each for each in findings.resource_ratios if each.a == first}
     of_cells: dict[int, list[ResourceFigure]] = {}
     for figure in findings.resources:
@@ -130,7 +135,7 @@ def _overall(found: Costs) -> RenderableType:
     made = tables.table()
     tables.columns(made, "resource", *found.levels)
     for each in found.pooled:
-        if each.resource in found.foremost or each.resource.relative:
+        if each.read:
             name = f"{each.resource.name}, {each.part}" if each.part else each.resource.name
             tables.row(made, name, *map(_with_verdict, each.ratios))
     return made

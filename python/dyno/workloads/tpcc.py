@@ -19,11 +19,11 @@ from dyno.workloads.driving import DrivenWorkload, DrivingOptions
 _ITEMS, _CUSTOMERS = 100_000, 3000
 # About what a warehouse takes at the specification's sizes, indexes and half-full pages included.
 _BYTES_OF_WAREHOUSE, _BYTES_OF_ITEMS = 150 * 10**6, 20 * 10**6
-# What a transaction writes: the columns that its statements set, at the sizes of their types in the driver's tables (a
-# number 4 B, a large one 8 B, letters as many as they are), and rows that are inserted whole, columns that are left empty
-# aside. An order has 10 lines on average (2.4.1.3), a hundredth of them all but the last, whose item is not there
-# (2.4.1.4). Of payments a tenth are of customers with bad credit (4.3.3.1), whose data of 300 to 500 letters are written
-# anew. A delivery takes an order in each of 10 districts.
+# What a transaction writes: the columns that its statements set, at the sizes of their types in the driver's tables
+# (a number 4 B, a large one 8 B, letters as many as they are), and rows that are inserted whole, without columns that
+# are left empty. An order has 10 lines on average (2.4.1.3), a hundredth of them all but the last, whose item is not
+# there (2.4.1.4). A tenth of payments are of customers with bad credit (4.3.3.1), whose data of 300 to 500 letters are
+# written anew. A delivery takes an order in each of 10 districts.
 _LINES = 10
 _NEW_ORDER = 4 + 32 + 12 + (_LINES - 0.01) * (20 + 60)  # district, order, new order; stock and order line
 _PAYMENT = 8 + 8 + 20 + 56 + 0.1 * 450  # warehouse, district, customer, history; data

@@ -172,11 +172,12 @@ def test_ratios_of_resources_are_a_family_of_their_own_in_which_the_foremost_hav
         return [usage({name: float(random.lognormal(shift, 0.1)) for name in names}) for _ in range(8)]
 
     findings = found(plan(), {0: uses(0.0), 1: uses(0.05)})
-    found_p = [ratio(findings, name).p for name in names]
-    foremost = [name in FOREMOST for name in names]
-    weights = [0.5 / sum(foremost) if each else 0.5 / (len(names) - sum(foremost)) for each in foremost]
-    assert [ratio(findings, name).p_adjusted for name in names] == pytest.approx(stats.holm(found_p, weights))
-    assert {ratio(findings, name).family for name in names} == {5}
+    found_p = [each.p for each in findings.resource_ratios]
+    foremost = [each.resource in FOREMOST for each in findings.resource_ratios]
+    assert (len(foremost), sum(foremost)) == (6, 2), "and the share of the CPU time that it may use"
+    weights = [0.5 / 2 if each else 0.5 / 4 for each in foremost]
+    assert [each.p_adjusted for each in findings.resource_ratios] == pytest.approx(stats.holm(found_p, weights))
+    assert {each.family for each in findings.resource_ratios} == {6}
     without = found(plan(), {0: [None] * 8, 1: [None] * 8})
     assert [each.p_adjusted for each in findings.comparisons] == [each.p_adjusted for each in without.comparisons]
     assert findings.comparisons == without.comparisons, "explanations cost the answer nothing"

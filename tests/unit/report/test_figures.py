@@ -318,7 +318,7 @@ def test_a_panel_whose_curves_would_be_dots_is_left_out_and_it_is_said(eight) ->
     two = samples.filter(pl.col("time_ns").is_in(times[-2:]))
     drawn = figures.timeline(results.study.cells[run.slot.cell], run, two, intervals)
     assert {row["panel"] for row in rows(drawn)} == {"throughput"}
-    assert "Too few samples for a curve: CPU, disk busy, disk traffic," in " ".join(texts(drawn))
+    assert "Too few samples for a curve: CPU, CPU by whom, disk busy," in " ".join(texts(drawn))
     alone = figures.timeline(results.study.cells[run.slot.cell], run, two, pl.DataFrame())
     assert "CPU" in {row["panel"] for row in rows(alone)}, "there is nothing longer beside them"
 

@@ -15,7 +15,7 @@ GO = {"driver": "go-ycsb", "key_chooser": "ycsb-zipfian"}
 
 
 def of_ycsb(**options: Any) -> dict[str, float]:
-    given = {"mix": "a", "operations": 100, "field_count": 8, "field_length": 50, **options}
+    given = {"mix": "a", "operations": 100, "field_count": 8, "field_length": "50 B", **options}
     return YcsbWorkload(YcsbOptions.model_validate(given)).written()
 
 
@@ -38,7 +38,9 @@ def test_ycsb_writes_a_row_or_one_field_of_it(options: dict[str, Any], operation
 
 
 def test_a_ledger_writes_its_payload() -> None:
-    assert LedgerWorkload(LedgerOptions(operations=1, payload=70)).written() == {"write": 70.0}
+    assert LedgerWorkload(LedgerOptions.model_validate({"operations": 1, "payload": "70 B"})).written() == {
+        "write": 70.0
+    }
 
 
 def test_a_transaction_of_tpc_c_writes_the_columns_that_it_sets_at_the_size_of_their_types() -> None:

@@ -63,7 +63,7 @@ class Panel:
 
     def drawn(self) -> Panel:
         """What the drawing has of it; the table has all."""
-        return replace(self, points=self.points.head(-1)) if self.sliver else self
+        return replace(self, points=self.points.filter(pl.col("t") < pl.col("t").max())) if self.sliver else self
 
 
 def timeline(cell: Cell, run: RunRecord, samples: pl.DataFrame, intervals: pl.DataFrame) -> Figure | None:
@@ -105,7 +105,9 @@ def timeline(cell: Cell, run: RunRecord, samples: pl.DataFrame, intervals: pl.Da
     note = "The measured part is marked." if marks else "No part of it was measured."
     note = " ".join([note, *_in_words(run.measured)]) if run.measured else note
     binned = f"Each point is the mean of {width:.3g} s." if width else ""
-    cut = "The last interval is far shorter than the others and not drawn." if any(each.sliver for each in kept) else ""
+    cut = "The last interval is far shorter than the others and not drawn." if any(map(_is_of_intervals, kept)) else ""
+    if any(panel.sliver and panel.sampled for panel in kept):
+        cut = f"{cut} The last sample is of a far shorter time than the others and not drawn.".strip()
     shown = [panel.title for panel in kept]
     lost = [panel.title for panel in found if panel.title not in shown]
     unseen = f"Too few samples for a curve: {', '.join(lost)}." if lost else ""
@@ -117,6 +119,11 @@ def timeline(cell: Cell, run: RunRecord, samples: pl.DataFrame, intervals: pl.Da
         "title": heading(title, below, run.cause or "").to_dict(),
     }
     return draw(spec, f"run-{run.run:04}", title, data, rows, ["panel", "unit", "t", "series", "value"], PNG_SCALE)
+
+
+def _is_of_intervals(panel: Panel) -> bool:
+    """Whether its last point is one of the driver's intervals that is not drawn."""
+    return panel.sliver and not panel.sampled
 
 
 def _is_curve(panel: Panel) -> bool:
@@ -146,9 +153,9 @@ def _panels(run: RunRecord, samples: pl.DataFrame, intervals: pl.DataFrame) -> l
         subject.alias("subject"),
         pl.col("host").alias("host") if several_hosts else pl.lit("").alias("host"),
     )
+    ends = not several_hosts and _ends_at_once(timed)
     disks = _of_subjects(timed, {"read": "disk.rkB_s", "written": "disk.wkB_s"}, run.disk)
-    return [
-        Panel("throughput", "ops/s", _throughput(intervals, start), sampled=False, sliver=_ends_in_sliver(intervals)),
+    sampled = [
         Panel("CPU", "%", _machine(timed, CPU), stacked=True, top=None if several_hosts else 100),
         *([] if several_hosts else [Panel("CPU by whom", "% of one", _by_whom(timed), stacked=True)]),
         Panel("disk busy", "%", _of_subjects(timed, {"": "disk.util"}, run.disk), top=100),
@@ -157,6 +164,18 @@ def _panels(run: RunRecord, samples: pl.DataFrame, intervals: pl.DataFrame) -> l
         Panel("waiting for (pressure)", "%", _machine(timed, PRESSURE)),
         *([Panel("CPU of processes", "% of one", _processes(timed))] if several_hosts or _are_many(timed) else []),
     ]
+    throughput = _throughput(intervals, start)
+    return [
+        Panel("throughput", "ops/s", throughput, sampled=False, sliver=_ends_in_sliver(intervals)),
+        *(replace(panel, sliver=ends) for panel in sampled),
+    ]
+
+
+def _ends_at_once(timed: pl.DataFrame) -> bool:
+    """Whether the last sample is of less than half the time of the others, as one taken when the sampler is stopped."""
+    times = sorted(timed["t"].unique().to_list())
+    between = [b - a for a, b in pairwise(times)]
+    return len(between) > 1 and between[-1] < median(between[:-1]) / 2
 
 
 def _are_many(timed: pl.DataFrame) -> bool:
@@ -231,7 +250,9 @@ def _by_whom(timed: pl.DataFrame) -> pl.DataFrame:
             (pl.col("value") * pl.col("cpus") - pl.col("watched").fill_null(0.0)).clip(lower_bound=0.0).alias("value"),
         )
     )
-    known = pl.concat([watched, busy])
+    # A process that is met between two samples is told of from the second one on; before that its time is nobody's.
+    since = watched.group_by("series").agg(pl.col("t").min())["t"].max()
+    known = pl.concat([watched, busy]).filter(pl.col("t") >= since)
     # Areas that stand upon each other need a point of each at the same times.
     every = known.select("t").unique().join(known.select("series").unique(), how="cross")
     filled = every.join(known, on=["t", "series"], how="left").with_columns(pl.col("value").fill_null(0.0))

@@ -53,6 +53,7 @@ def fifty_four(tmp_path_factory):
 
 def test_each_cell_has_its_foremost_resources_and_its_ratio_to_the_first_level(fifty_four) -> None:
     html = part(fifty_four)
+    html = html[html.index("<h3>Each cell</h3>") :]
     table = html[html.index("<table>") : html.index("</table>")]
     assert table.count("<tr>") == 1 + 54
     heads = re.findall(r'title="[^"]+">([\w.]+)<br>', table)
@@ -85,7 +86,7 @@ def test_where_nothing_was_observed_the_page_says_why(tmp_path) -> None:
 def test_one_cell_has_its_costs_and_no_ratios(tmp_path) -> None:
     html = part(page_of(fake_results.one_cell(), tmp_path))
     assert "the only cell" in html
-    assert "ratio" not in html.lower()
+    assert "ratio to" not in html.lower()
 
 
 def test_a_study_without_runs_has_no_such_part(tmp_path) -> None:
@@ -108,7 +109,7 @@ def test_the_terminal_has_means_and_the_ratios_over_all_combinations() -> None:
     text = shown(findings_of(fake_results.fifty_four_cells()))
     below = text[text.index("What an operation costs") :]
     assert "server.cpu (us)" in below
-    assert below.count(" higher") == 10, "five resources at two levels"
+    assert below.count(" higher") == 12, "five resources and a share at two levels"
     assert "Each deployment over native, many combinations together" in below
 
 
@@ -187,6 +188,31 @@ def test_what_is_left_is_not_told_where_the_clock_ticks_are_not_known() -> None:
     results = fake_results.eight_cells()
     found = [row for row in rows(timeline_of(results, results.runs[0])) if row["panel"] == "CPU by whom"]
     assert {row["series"] for row in found} == {"system, user", "system, kernel", "driver"}
+
+
+def test_before_the_processes_are_told_of_their_time_is_not_called_the_rest() -> None:
+    results = fake_results.eight_cells()
+    run = results.runs[0]
+    samples = sampled(results, run, **{"machine/stat.ticks": 200.0})
+    times = sorted(samples["time_ns"].unique())
+    met = pl.when(pl.col("subject") == "driver").then(times[3]).when(pl.col("subject") == "sqlite").then(times[2])
+    later = samples.filter(pl.col("time_ns") >= met.otherwise(0))
+    panels = rows(drawn(results, run, later))
+    assert min(float(row["t"]) for row in panels if row["panel"] == "CPU") == 3.0
+    assert {row["t"] for row in panels if row["panel"] == "CPU by whom"} == {str(3.0 + at) for at in range(3, 40)}
+
+
+def test_a_last_sample_of_a_short_time_is_in_the_table_and_not_drawn() -> None:
+    results = fake_results.eight_cells()
+    run = results.runs[0]
+    samples = results.samples(run.run)
+    last = samples.filter(pl.col("time_ns") == samples["time_ns"].max())
+    more = last.with_columns(pl.col("time_ns") + 50_000_000, pl.lit(123_456.0).alias("value"))
+    figure = drawn(results, run, pl.concat([samples, more]))
+    assert "The last sample is of a far shorter time than the others and not drawn." in " ".join(texts(figure))
+    assert rows(figure)[-1]["value"] == "123456.0"
+    assert "120,000" not in texts(figure)
+    assert "far shorter" not in " ".join(texts(timeline_of(results, run)))
 
 
 def test_context_switches_are_of_the_machine_the_system_and_the_driver() -> None:
