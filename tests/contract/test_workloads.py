@@ -212,7 +212,7 @@ def test_what_an_operation_writes_is_told_of_each_that_is_done(name: str, place:
 
 def test_bytes_that_a_mix_wrote_are_those_that_are_in_the_store_afterwards(place: Place, runners: Runners) -> None:
     """Rows that are only inserted: each takes its values' room at least once, in pages that hold little besides."""
-    workload = make("ycsb", mix=None, proportions={"insert": 1.0}, records=1, operations=2000, field_length=500)
+    workload = make("ycsb", mix=None, proportions={"insert": "100%"}, records=1, operations=2000, field_length="500 B")
     kept: list[int] = []
     measured, _ = carry_out_and_check(
         workload, "sqlite", place, runners, between=lambda _: kept.append(_bytes_below(place.data))
