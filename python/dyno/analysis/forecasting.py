@@ -52,6 +52,9 @@ MOST_CLIENTS = 512
 
 _DIGITS = 6  # of what iterations come to
 
+MOST_CURVES = 8
+"""Of a study: each is some hundreds of networks that are solved."""
+
 WAYS = {
     "demands": "demands that depend on load",
     "nearest": "the nearest level",
@@ -116,7 +119,8 @@ def forecastings(study: Study, table: Table) -> tuple[tuple[Forecasting, ...], l
     if not study.judged:
         return (), ["forecasts, since scale smoke is not judged"]
     curves, why_not = _curves(study, table, factor)
-    return tuple(_forecasting(study, factor, curve) for curve in curves), list(_told(factor, why_not))
+    why_not += [(curve.within, f"these are more than the first {MOST_CURVES}") for curve in curves[MOST_CURVES:]]
+    return tuple(_forecasting(study, factor, curve) for curve in curves[:MOST_CURVES]), list(_told(factor, why_not))
 
 
 def _told(factor: Factor, why_not: Sequence[tuple[dict[str, str], str]]) -> Iterator[str]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -204,21 +205,24 @@ def on_a_line(levels: Values, values: Values, at: float) -> float:
 class LoadDependent:
     """A network whose demands were measured at several numbers of clients, to be asked for those between them.
 
-    At a number of clients its demands are interpolated, the network with just these demands is solved, and what comes
-    out is scaled by how far the measured throughputs were from the same network's at their own levels, interpolated
-    too: what is in no demand (locks, waiting for a wake-up, CPU time that a hypervisor took) is in that factor. So the
+    At a number of clients its demands are interpolated, and the network with just these demands is solved. So the
     demands are of the load that they are asked for, which a network solved step by step with the demands of each step
     (A. Kattepur, M. Nambiar, Performance modeling of multi-tiered web applications with varying service demands, IPDPS
     workshops 2015) has in its last step alone; and no demand of fewer clients than were measured is needed.
 
-    `off` is ln(measured / solved) of each level, `demands` are in seconds, by level and centre.
+    What an operation waits for that is in no demand (a wake-up, a lock, an answer on its way) is a delay: as long as it
+    takes for the network to have the throughput measured, at levels with no more clients than fill the network. With
+    more of them a delay is hidden by the line at the fullest centre and cannot be told; there it is as at the next
+    lower level where it can. What is then left between measured and solved is a factor, interpolated too.
+
+    `demands` and `delays` are in seconds, `delays` None where they cannot be told, all by level.
     """
 
     levels: tuple[int, ...]
+    throughputs: tuple[float, ...]
     demands: tuple[tuple[float, ...], ...]
     servers: tuple[float, ...]
-    off: tuple[float, ...]
-    think: float = 0.0
+    delays: tuple[float | None, ...]
 
     @classmethod
     def measured(
@@ -227,35 +231,75 @@ class LoadDependent:
         throughputs: Sequence[float],
         demands: Sequence[Sequence[float]],
         servers: Sequence[float],
-        think: float = 0.0,
     ) -> LoadDependent:
         """From the throughput (operations a second) and demands of each level. Raises ValueError as solving does."""
-        off = [
-            math.log(throughput / _throughput(level, of_level, servers, think))
-            for level, throughput, of_level in zip(levels, throughputs, demands, strict=True)
-        ]
-        return cls(tuple(levels), tuple(map(tuple, demands)), tuple(servers), tuple(off), think)
+        delays = [_delay(*each, servers) for each in zip(levels, throughputs, demands, strict=True)]
+        return cls(tuple(levels), tuple(throughputs), tuple(map(tuple, demands)), tuple(servers), tuple(delays))
 
     def without(self, level: int) -> LoadDependent:
         """The same as if that level had not been measured."""
         kept = [place for place, each in enumerate(self.levels) if each != level]
         return LoadDependent(
             tuple(self.levels[place] for place in kept),
+            tuple(self.throughputs[place] for place in kept),
             tuple(self.demands[place] for place in kept),
             self.servers,
-            tuple(self.off[place] for place in kept),
-            self.think,
+            tuple(self.delays[place] for place in kept),
         )
 
     def throughput(self, clients: int) -> float:
         """Operations a second of so many clients. Raises ValueError for fewer or more than were measured."""
-        solved = _throughput(clients, self.demands_at(clients), self.servers, self.think)
-        return solved * math.exp(interpolated(self.levels, self.off, clients))
+        delay = interpolated(self.levels, self._z, clients)
+        solved = _throughput(clients, self.demands_at(clients), self.servers, delay)
+        return solved * math.exp(interpolated(self.levels, self._off, clients))
 
     def demands_at(self, clients: float) -> tuple[float, ...]:
         """In seconds, of each centre. Raises ValueError as `throughput` does."""
         columns = zip(*self.demands, strict=True)
         return tuple(interpolated(self.levels, column, clients) for column in columns)
+
+    @cached_property
+    def _z(self) -> tuple[float, ...]:
+        """The delay of each level."""
+        known = next((delay for delay in self.delays if delay is not None), 0.0)
+        found = []
+        for delay in self.delays:
+            known = known if delay is None else delay
+            found.append(known)
+        return tuple(found)
+
+    @cached_property
+    def _off(self) -> tuple[float, ...]:
+        """ln(measured / solved) of each level."""
+        return tuple(
+            math.log(throughput / _throughput(level, demands, self.servers, delay))
+            for level, throughput, demands, delay in zip(
+                self.levels, self.throughputs, self.demands, self._z, strict=True
+            )
+        )
+
+
+_FULL = 0.98
+"""Of the time of the fullest centre: beyond it, there are more clients than fill a network of any size looked at."""
+
+
+def _delay(clients: int, throughput: float, demands: Sequence[float], servers: Sequence[float]) -> float | None:
+    """The think time with which the network has that throughput; None where more clients than fill it hide it."""
+    centres = [Centre(demand, number) for demand, number in zip(demands, servers, strict=True)]
+    if throughput * max((centre.least_interval for centre in centres), default=0.0) >= _FULL:
+        return None
+    # All of an operation's time, if nobody stood in line.
+    most = clients / throughput
+
+    def slower(delay: float) -> float:
+        return _throughput(clients, demands, servers, delay) / throughput - 1
+
+    if slower(0.0) <= 0:
+        return 0.0 if clients <= saturation_clients(centres) else None
+    from scipy.optimize import brentq
+
+    delay = float(brentq(slower, 0.0, most, xtol=1e-4 * most))
+    return delay if clients <= saturation_clients(centres, delay) else None
 
 
 def _throughput(clients: int, demands: Sequence[float], servers: Sequence[float], think: float) -> float:

@@ -184,9 +184,19 @@ def test_what_is_nearest_is_so_by_ratio_and_of_two_the_lower() -> None:
 def test_a_level_that_was_left_out_is_forecast_exactly_where_the_network_is_as_assumed() -> None:
     levels, centres = [1, 2, 4, 8, 16], [Centre(40e-6, 2.0), Centre(3e-6)]
     measured = [mean_value_analysis(n, centres, 20e-6).throughput for n in levels]
-    network = LoadDependent.measured(levels, measured, [[40e-6, 3e-6]] * 5, [2.0, 1.0], 20e-6)
+    network = LoadDependent.measured(levels, measured, [[40e-6, 3e-6]] * 5, [2.0, 1.0])
     for level, truth in zip(levels[1:-1], measured[1:-1], strict=True):
-        assert network.without(level).throughput(level) == pytest.approx(truth, rel=1e-12)
+        assert network.without(level).throughput(level) == pytest.approx(truth, rel=1e-3)
+
+
+def test_a_delay_that_no_demand_tells_of_is_found_where_the_network_is_not_full() -> None:
+    levels, centres = [1, 2, 4, 8, 16], [Centre(40e-6, 2.0)]
+    measured = [mean_value_analysis(n, centres, 50e-6).throughput for n in levels]
+    network = LoadDependent.measured(levels, measured, [[40e-6]] * 5, [2.0])
+    assert network.delays[:3] == pytest.approx((50e-6, 50e-6, 50e-6), rel=1e-3)
+    assert network.delays[3:] == (None, None), "hidden by the line at the CPUs"
+    for level, truth in zip(levels[1:-1], measured[1:-1], strict=True):
+        assert network.without(level).throughput(level) == pytest.approx(truth, rel=1e-3)
 
 
 def test_demands_that_fall_with_load_are_followed() -> None:
@@ -195,7 +205,7 @@ def test_demands_that_fall_with_load_are_followed() -> None:
     measured = [
         0.8 * mean_value_analysis(n, [Centre(of, 2.0)], 10e-6).throughput for n, of in zip(levels, demands, strict=True)
     ]
-    network = LoadDependent.measured(levels, measured, [[of] for of in demands], [2.0], 10e-6)
+    network = LoadDependent.measured(levels, measured, [[of] for of in demands], [2.0])
     for level, truth in list(zip(levels, measured, strict=True))[2:-1]:
         assert network.without(level).throughput(level) == pytest.approx(truth, rel=0.03)
         assert network.throughput(level) == pytest.approx(truth, rel=1e-9)
