@@ -17,6 +17,7 @@ from dyno.analysis.overall import overall
 from dyno.analysis.shape import shapes
 from dyno.analysis.table import Table, response_order, tabulate
 from dyno.analysis.variation import explain
+from dyno.analysis.verdicts import verdicts
 from dyno.model.findings import (
     CellSummary,
     Choice,
@@ -152,6 +153,7 @@ def _whole(
         claims=tuple(
             claims.judge(study, table, claim) for claim in (study.published.findings if study.published else ())
         ),
+        verdicts=tuple(verdicts(study, [*table.ok_runs, *table.other_runs], used)),
     )
 
 

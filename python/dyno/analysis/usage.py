@@ -42,6 +42,8 @@ _OF_DISK: Final = {
 }
 _OF_NETWORK: Final = {"net.txkB_s": ("net.sent", _KIB), "net.txpck_s": ("net.packets", 1.0)}
 _OF_MACHINE: Final = {"vm.cs": ("machine.switches", 1.0)}
+# Of several subjects the one that has most tells, not their sum: the busiest thread, the busiest interface.
+_MOST: Final = ("proc.cpu_max_thread", "net.ifutil")
 _RESTING: Final = ("cpu.idle", "cpu.iowait", "cpu.steal")
 
 
@@ -172,7 +174,8 @@ def _usage(
                     if name in known:
                         add(name, amount * scale, source)
             elif told_s > 0:
-                means[f"{whose}.{metric}"] = means.get(f"{whose}.{metric}", 0.0) + amount / told_s
+                name, mean = f"{whose}.{metric}", amount / told_s
+                means[name] = max(means.get(name, 0.0), mean) if metric in _MOST else means.get(name, 0.0) + mean
         elif metric in known:
             add(metric, amount, source)  # an observer that tells of a resource by its name
         elif metric in _OF_DISK:
@@ -184,7 +187,12 @@ def _usage(
             add(_OF_MACHINE[metric][0], amount * _OF_MACHINE[metric][1], source)
         elif metric == "cgroup.throttled" and subject != _DRIVER:
             add("server.throttled", amount * 0.01, source)
-        if source != "process" and told_s > 0 and (subject == "machine" or subject == disk):
+        if source == "cgroup" and told_s > 0:
+            name = f"{_DRIVER if subject == _DRIVER else 'server'}.{metric}"
+            means[name] = means.get(name, 0.0) + amount / told_s
+        elif metric in _MOST and source != "process" and told_s > 0:
+            means[metric] = max(means.get(metric, 0.0), amount / told_s)
+        elif source != "process" and told_s > 0 and (subject == "machine" or subject == disk):
             means[metric] = amount / told_s
     if cpu is not None:
         used = cpu["all"] - sum(cpu.get(name, 0.0) for name in _RESTING)

@@ -38,6 +38,7 @@ from dyno.model.run import Step
 from dyno.model.units import format_percent
 from dyno.report.selfcheck import Block
 from dyno.report.text import foremost, of_device, part_of
+from dyno.report.verdicts import verdict_lines
 
 NARROW = 100  # columns; a narrower terminal gets the narrower table
 WIDTH_OF_FILES = 1000
@@ -93,6 +94,12 @@ def show(findings: Findings, console: Console, chosen: Sequence[str] | None = No
             Text(),
             _heading("Before believing the figures"),
             *(Text(f"- {_plain(note)}") for note in findings.notes),
+        ]
+    if findings.verdicts:
+        parts += [
+            Text(),
+            _heading("What held each cell back"),
+            *(Text(_plain(line)) for line in verdict_lines(findings)),
         ]
     _print(console, Group(*parts))
 
