@@ -50,7 +50,7 @@ _NO_SYNCS = f"{_INNODB}, innodb_flush_log_at_trx_commit: 0"
 _UPDATES = "proportions: {update: 100%}, key_chooser: uniform"
 _READS_OF_A_DISK = "mix: c, key_chooser: uniform, records: 15000, threads: 4"
 _SMALL_POOL = f"{_INNODB}, innodb_buffer_pool_size: 8M, innodb_flush_method: O_DIRECT"
-_HOGS = 8
+_HOGS = 24
 
 
 class Plant:
@@ -175,7 +175,7 @@ ALL: Sequence[Planted] = (
         f"caches: cold, {_OWN_DISK}",
         DiskLimit("reads", 200),
     ),
-    Planted("slow-sync", "disk-sync", f"{_UPDATES}, records: 1000, threads: 4", plant=SlowSyncs(10_000)),
+    Planted("slow-sync", "disk-sync", f"{_UPDATES}, records: 1000, threads: 4", plant=SlowSyncs(20_000)),
     Planted(
         "hot-row",
         "locks",

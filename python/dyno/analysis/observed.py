@@ -25,7 +25,7 @@ THRESHOLDS: Final[Mapping[str, float]] = {
     "device_busy": 90.0,
     "at_device": 0.5,
     "large_request": 64 * 1024.0,
-    "syncing": 0.7,
+    "syncing": 0.5,
     "locked_share": 50.0,
     "memory_full": 90.0,
     "refaulted": 50.0,
@@ -99,10 +99,10 @@ def observed(cell: Cell, run: RunRecord, used: Usage, of: str) -> Iterator[tuple
             yield name, value
     yield from _of_device(run, used, of)
     yield from _of_memory(cell, run, used, of)
-    if (interface := means.get("net.ifutil")) is not None:
-        yield "interface", interface
-    if sent := means.get("tcp.oseg_s"):
-        yield "retransmitted", 100 * means.get("tcp.retrans_s", 0.0) / sent
+    sent = means.get("tcp.oseg_s", 0.0)
+    if used.seconds > 0 and sent >= used.operations / used.seconds:  # else the network is not how it is asked
+        yield "retransmitted", 100 * means.get("tcp.retrans_s", 0.0) / sent if sent else 0.0
+        yield "interface", means.get("net.ifutil", 0.0)
     inside = per_s.get("driver.cpu", 0.0) + per_s.get("driver.wait", 0.0) if of == "server" else 0.0
     if of == "server" and "driver.cpu" in per_s:
         yield "driver", inside
@@ -139,14 +139,14 @@ def _of_cpus(cell: Cell, run: RunRecord, used: Usage, of: str) -> Iterator[tuple
     mine = _cpus(run.deployed.get("cpus.allowed"), cell.host.pin.system if of == "server" else cell.host.pin.driver)
     allowed = min(float(len(mine)), cpus) if mine else cpus
     yield "cpus", allowed
+    yield "rest", 100 * per_s.get("rest.cpu", 0.0) / cpus
+    yield "steal", 100 * per_s.get("machine.steal", 0.0) / cpus
     if allowed < cpus:
         theirs = _cpus(None, cell.host.pin.driver)
         shared = of == "server" and theirs == mine
         yield "cpus_busy", 100 * (cpu + (per_s.get("driver.cpu", 0.0) if shared else 0.0)) / allowed
     elif "machine.cpu" in per_s:
         yield "cpus_busy", 100 * (per_s["machine.cpu"] + per_s.get("machine.steal", 0.0)) / cpus
-        yield "rest", 100 * per_s.get("rest.cpu", 0.0) / cpus
-        yield "steal", 100 * per_s.get("machine.steal", 0.0) / cpus
 
 
 def _of_device(run: RunRecord, used: Usage, of: str) -> Iterator[tuple[str, float]]:

@@ -86,7 +86,7 @@ PLANTED: Mapping[str, tuple[Usage, dict[str, Any]]] = {
     "disk-sync": (used(means=SYNCING), {}),
     "locks": (used({"server.lock_wait": 2.9}), {}),
     "memory": (used(means=READ_AGAIN), {"host": {"machine": LIMITED}}),
-    "network": (used(means={"net.ifutil": 93.0}), {}),
+    "network": (used(means={"net.ifutil": 93.0, "tcp.oseg_s": 1200.0}), {}),
     "driver": (used({"driver.cpu": 0.9, "driver.wait": 1.6}), {}),
     "unexplained": (used(), {}),
 }
@@ -132,6 +132,8 @@ def test_other_ways_to_the_same_verdicts(usage: Usage, of: dict[str, Any], kind:
         (used({"disk.busy": 0.99}), {}, ""),
         # CPUs that neighbours fill, and in which hardly any client waits.
         (used({"server.wait": 0.9, "machine.cpu": 1.99, "rest.cpu": 1.5}), {"threads": 8}, ""),
+        # What others send over the network, while the system is reached by a socket.
+        (used(means={"tcp.oseg_s": 900.0, "tcp.retrans_s": 90.0, "net.ifutil": 95.0}), {}, ""),
         # What is evicted matters only where threads wait for it, and a limit only where it is nearly used.
         (used(means={**READ_AGAIN, "server.proc.blocked": 0.1}), {"host": {"machine": LIMITED}}, ""),
         (used({"disk.reads": 100.0}, {"server.proc.blocked": 0.9}), {"deployed": {"io.limit.reads": 200}}, ""),
@@ -231,7 +233,7 @@ def test_what_would_be_next_is_what_is_used_most_besides() -> None:
         ("memory_full", "{:g} % of its limit is used"),
         ("refaulted", "{:g} % of what is read had been evicted"),
         ("interface", "the busiest interface was used {:g} %"),
-        ("retransmitted", "{:g} % of the TCP segments were sent anew"),
+        ("retransmitted", "or {:g} % of the segments were sent anew"),
         ("share", "fewer than {:g} % of the clients are"),
         ("most", "for {:g} % of their time"),
         ("rest", "{:g} % of the CPUs used by what was not watched"),

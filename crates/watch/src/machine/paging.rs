@@ -36,7 +36,9 @@ fn place_of(key: &[u8]) -> Option<usize> {
         b"pswpout" => SWAPPED_OUT,
         b"pgfree" => 6,
         // One key before Linux 5.9, one of anonymous memory and one of files since.
-        b"workingset_refault" | b"workingset_refault_anon" | b"workingset_refault_file" => REFAULTED,
+        b"workingset_refault" | b"workingset_refault_anon" | b"workingset_refault_file" => {
+            REFAULTED
+        }
         b"pgscan_direct_throttle" | b"pgsteal_anon" | b"pgsteal_file" => return None,
         _ if key.starts_with(b"pgscan_kswapd") => SCANNED[0],
         _ if key.starts_with(b"pgscan_direct") => SCANNED[1],

@@ -288,7 +288,10 @@ mod tests {
 
     #[test]
     fn the_state_and_the_system_call_are_read_from_their_places() {
-        assert_eq!(parse_state(b"Name:\tState: D\nState:\tS (sleeping)\n"), Some(b'S'));
+        assert_eq!(
+            parse_state(b"Name:\tState: D\nState:\tS (sleeping)\n"),
+            Some(b'S')
+        );
         assert_eq!(parse_state(b"Name:\tx\nState:\n"), None);
         assert_eq!(parse_syscall(b"75 0x7 0x0 0x0\n"), Some(75));
         assert_eq!(parse_syscall(b"running\n"), None);
