@@ -69,6 +69,7 @@ benchmarks: setup ## dyno measures itself
 	$(BIN)/python benchmarks/freeze.py
 	$(BIN)/python benchmarks/forecast.py
 	$(BIN)/python benchmarks/tpcc_conditions.py
+	$(BIN)/python benchmarks/planted_bottlenecks.py
 	$(BIN)/python benchmarks/client_libraries.py
 
 lock: ## pin anew what is installed (needs uv; records hashes and no addresses)

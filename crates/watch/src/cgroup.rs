@@ -10,8 +10,9 @@ use crate::sample::{Growth, Samples, per};
 use crate::text::{lines, number, numbers_of, words};
 
 /// What is counted: ns used in all, as user and in the kernel; periods, periods throttled, ns throttled; bytes
-/// read and written, requests read and written.
-const COUNTERS: usize = 10;
+/// read and written, requests read and written, bytes that had been evicted and were read back.
+const COUNTERS: usize = 11;
+const REFAULTED: usize = 10;
 type Counters = [Option<u64>; COUNTERS];
 
 /// Metric, place of its counter, and what a count of it is in the metric's unit: percent of one CPU, 1 or KiB.
@@ -26,6 +27,7 @@ const RATES: [(&str, usize, f64); COUNTERS] = [
     ("cgroup.wkB_s", 7, 1.0 / 1024.0),
     ("cgroup.r_s", 8, 1.0),
     ("cgroup.w_s", 9, 1.0),
+    ("cgroup.refkB_s", REFAULTED, 1.0 / 1024.0),
 ];
 
 /// Usage, its peak, page cache, anonymous memory: bytes.
@@ -141,8 +143,9 @@ struct Memory {
     usage: ProcFile,
     peak: Option<ProcFile>,
     stat: Option<ProcFile>,
-    /// Keys of page cache and anonymous memory, children's included.
-    keys: [&'static str; 2],
+    /// Keys of page cache, anonymous memory, and of pages of either that came back, children's included.
+    keys: [&'static str; 4],
+    page_bytes: u64,
 }
 
 #[derive(Debug)]
@@ -216,7 +219,8 @@ impl WatchedCgroup {
             is_there |= io.read(&mut counters, buffer);
         }
         if let Some(memory) = &self.memory {
-            let bytes = memory.read(buffer);
+            let (bytes, refaulted) = memory.read(buffer);
+            counters[REFAULTED] = refaulted;
             is_there |= bytes[0].is_some();
             for (metric, bytes) in GAUGES.into_iter().zip(bytes) {
                 let value = bytes.map(|bytes| bytes as f64);
@@ -303,29 +307,48 @@ fn open_memory(hierarchies: &Hierarchies, group: &Cgroup) -> Option<Memory> {
             usage,
             peak: open(v1.as_deref(), "memory.max_usage_in_bytes"),
             stat: open(v1.as_deref(), "memory.stat"),
-            keys: ["total_cache", "total_rss"],
+            keys: [
+                "total_cache",
+                "total_rss",
+                "total_workingset_refault_anon",
+                "total_workingset_refault_file",
+            ],
+            page_bytes: crate::process::page_bytes() as u64,
         });
     }
     Some(Memory {
         usage: open(v2.as_deref(), "memory.current")?,
         peak: open(v2.as_deref(), "memory.peak"),
         stat: open(v2.as_deref(), "memory.stat"),
-        keys: ["file", "anon"],
+        keys: [
+            "file",
+            "anon",
+            "workingset_refault_anon",
+            "workingset_refault_file",
+        ],
+        page_bytes: crate::process::page_bytes() as u64,
     })
 }
 
 impl Memory {
-    fn read(&self, buffer: &mut Buffer) -> [Option<u64>; GAUGES.len()] {
+    /// The gauges, and the bytes that were read back so far.
+    fn read(&self, buffer: &mut Buffer) -> ([Option<u64>; GAUGES.len()], Option<u64>) {
         let mut bytes = [None; GAUGES.len()];
+        let mut refaulted = None;
         for (place, file) in [(0, Some(&self.usage)), (1, self.peak.as_ref())] {
             if let Some(Ok(text)) = file.map(|file| file.read(buffer)) {
                 bytes[place] = number(text.trim_ascii());
             }
         }
         if let Some(Ok(text)) = self.stat.as_ref().map(|file| file.read(buffer)) {
-            [bytes[2], bytes[3]] = numbers_of(text, &self.keys);
+            let of_file;
+            let of_memory;
+            [bytes[2], bytes[3], of_memory, of_file] = numbers_of(text, &self.keys);
+            // Since Linux 5.9; before, all were of files and not told apart.
+            refaulted = of_file
+                .map(|pages| (pages + of_memory.unwrap_or(0)).saturating_mul(self.page_bytes));
         }
-        bytes
+        (bytes, refaulted)
     }
 }
 
@@ -373,7 +396,7 @@ impl Io {
             }
             Self::V2(file) => file
                 .read(buffer)
-                .map(|text| counters[6..].copy_from_slice(&parse_io_stat(text).map(Some)))
+                .map(|text| counters[6..10].copy_from_slice(&parse_io_stat(text).map(Some)))
                 .is_ok(),
         }
     }
@@ -496,7 +519,10 @@ mod tests {
             mounted.write("memory.max_usage_in_bytes", "4000\n");
             mounted.write(
                 "memory.stat",
-                "cache 1\nrss 2\ntotal_cache 1000\ntotal_rss 2000\n",
+                &format!(
+                    "cache 1\nrss 2\ntotal_cache 1000\ntotal_rss 2000\ntotal_workingset_refault_anon 1\ntotal_workingset_refault_file {}\n",
+                    times * 4
+                ),
             );
             mounted.write(
                 "blkio.throttle.io_service_bytes",
@@ -531,6 +557,7 @@ mod tests {
                 "wkB_s,0",
                 "r_s,4",
                 "w_s,0",
+                &format!("refkB_s,{}", 2 * crate::process::page_bytes() as u64 / 1024),
             ]
         );
     }

@@ -20,6 +20,7 @@ from dyno.analysis.sentences import listed
 from dyno.analysis.shape import shapes
 from dyno.analysis.table import Table, response_order, tabulate
 from dyno.analysis.variation import explain
+from dyno.analysis.verdicts import verdicts
 from dyno.model.findings import (
     CellSummary,
     Choice,
@@ -166,6 +167,7 @@ def _whole(
         resources_reason=per_op.why_none(study, table, used_table),
         laws=laws,
         database=tuple(database(study, table)),
+        verdicts=tuple(verdicts(study, [*table.ok_runs, *table.other_runs], used)),
     )
 
 

@@ -111,7 +111,7 @@ def tabulate(study: Study, runs: Sequence[RunRecord], used: Mapping[int, Usage] 
             table.loops[slot.cell].add(run.loop)
         if run.run in used:
             table.used[slot.cell][slot.block] = used[run.run]
-        if pace := _pace(run):
+        if pace := pace_of(run):
             table.paces[slot.cell] = pace
         for name, value in run.responses.items():
             if not math.isfinite(value):
@@ -126,7 +126,8 @@ def tabulate(study: Study, runs: Sequence[RunRecord], used: Mapping[int, Usage] 
     return table
 
 
-def _pace(run: RunRecord) -> Pace | None:
+def pace_of(run: RunRecord) -> Pace | None:
+    """What set its throughput besides the system."""
     if run.loop == "open" or run.rate_per_s is not None:
         return "rate"
     # As the jobs of dyno's own driver have it; other drivers' jobs have what they like.

@@ -43,6 +43,8 @@ _OF_DISK: Final = {
 }
 _OF_NETWORK: Final = {"net.txkB_s": ("net.sent", _KIB), "net.txpck_s": ("net.packets", 1.0)}
 _OF_MACHINE: Final = {"vm.cs": ("machine.switches", 1.0)}
+# Of several subjects the one that has most tells, not their sum: the busiest thread, the busiest interface.
+_MOST: Final = ("proc.cpu_max_thread", "net.ifutil")
 _RESTING: Final = ("cpu.idle", "cpu.iowait", "cpu.steal")
 
 
@@ -197,7 +199,8 @@ def _usage(
                     if name in known:
                         add(name, amount * scale, source)
             elif told_s > 0:
-                means[f"{whose}.{metric}"] = means.get(f"{whose}.{metric}", 0.0) + amount / told_s
+                name, mean = f"{whose}.{metric}", amount / told_s
+                means[name] = max(means.get(name, 0.0), mean) if metric in _MOST else means.get(name, 0.0) + mean
         elif metric in known:
             add(metric, amount, source)  # an observer that tells of a resource by its name
         elif metric in _OF_DISK:
@@ -213,8 +216,8 @@ def _usage(
             # Processes of one subject may be told of by the same group.
             name = f"{_DRIVER if subject == _DRIVER else 'server'}.{metric}"
             means[name] = max(means.get(name, 0.0), amount / told_s)
-        elif metric == "net.ifutil" and told_s > 0:
-            means[metric] = max(means.get(metric, 0.0), amount / told_s)  # of the busiest interface
+        elif metric in _MOST and source != "process" and told_s > 0:
+            means[metric] = max(means.get(metric, 0.0), amount / told_s)
         elif source != "process" and told_s > 0 and (subject == "machine" or subject == disk):
             means[metric] = amount / told_s
     of_machine = seconds.get("machine", max(seconds.values()))

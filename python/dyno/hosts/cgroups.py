@@ -12,6 +12,7 @@ from __future__ import annotations
 import contextlib
 import os
 import re
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -274,6 +275,54 @@ def limits_of(pid: int) -> dict[str, float]:
             if name in controllers.split(",") if hierarchy.version == 1 else not controllers:
                 groups[name] = (hierarchy, hierarchy.top / path.strip("/"))
     return _in_force(groups)
+
+
+IO_LIMITS = {
+    # What it is called here -> by version 1, by version 2.
+    "read_bytes": ("read_bps_device", "rbps"),
+    "write_bytes": ("write_bps_device", "wbps"),
+    "reads": ("read_iops_device", "riops"),
+    "writes": ("write_iops_device", "wiops"),
+}
+
+
+def io_limits_of(pid: int, devices: Collection[str]) -> dict[str, float]:
+    """What the group of a process is held to on these devices (`254:0`), a second: bytes and requests.
+
+    Version 1 holds a group to its own limits alone, version 2 to those above it too. Empty where there is none, where
+    the process has ended, and where the kernel offers no such limits.
+    """
+    try:
+        lines = Path(f"/proc/{pid}/cgroup").read_text().splitlines()
+    except OSError:
+        return {}
+    found: dict[str, float] = {}
+    for line in lines:
+        _, controllers, path = line.split(":", 2)
+        for name, limit in _io_limits(controllers.split(","), path.strip("/"), devices):
+            found[name] = min(limit, found.get(name, limit))
+    return found
+
+
+def _io_limits(controllers: list[str], path: str, devices: Collection[str]) -> Iterator[tuple[str, float]]:
+    if "blkio" in controllers:
+        group = leftovers.CGROUPS / "blkio" / path
+        for name, (file, _) in IO_LIMITS.items():
+            for line in _text(group / f"blkio.throttle.{file}").splitlines():
+                device, _, limit = line.partition(" ")
+                if device in devices and limit.isdigit():
+                    yield name, float(limit)
+    elif controllers == [""]:
+        top = next((top for top in (leftovers.CGROUPS, leftovers.CGROUPS / "unified") if (top / path).is_dir()), None)
+        group = leftovers.CGROUPS if top is None else top / path
+        while top is not None and group != top:
+            for line in _text(group / "io.max").splitlines():
+                device, *words = line.split()
+                limits = dict(word.partition("=")[::2] for word in words)
+                if device in devices:
+                    known = ((name, limits.get(key, "")) for name, (_, key) in IO_LIMITS.items())
+                    yield from ((name, float(limit)) for name, limit in known if limit.isdigit())
+            group = group.parent
 
 
 def _in_force(groups: dict[str, tuple[Hierarchy, Path]]) -> dict[str, float]:

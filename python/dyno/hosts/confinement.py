@@ -22,6 +22,10 @@ class Confinement:
     group: str | None = None
     cpus: str | None = None
 
+    def holds(self, pid: int) -> bool:
+        """Whether a process has joined all of the groups by now."""
+        return all(str(pid) in procs.read_text().split() for procs in self.procs)
+
     def around(self, argv: Sequence[str], account: Account | None) -> tuple[list[str], Account | None]:
         """The command that becomes `argv` within it, and the account to start that command as."""
         words = list(argv)

@@ -98,6 +98,12 @@ class Device:
         flushes = told[15] if len(told) > 15 and not (self.folder / "partition").exists() else None
         return DeviceCounters(told[0], told[2] * _SECTOR, told[4], told[6] * _SECTOR, told[9], flushes)
 
+    def numbers(self) -> frozenset[str]:
+        """Its own (`7:0`), that of the disk that it is a part of, and those below it: by these the kernel limits it."""
+        folders = () if self.folder is None else (self.folder, self.folder.parent)
+        own = {file.read_text().strip() for folder in folders if (file := folder / "dev").is_file()}
+        return frozenset(own | (self.below.numbers() if self.below else frozenset()))
+
     def fastest_read_bytes_s(self) -> float | None:
         """What a device of its kind can read at most, in bytes a second; of a loop device, the one below it.
 

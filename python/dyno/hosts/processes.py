@@ -6,7 +6,7 @@ import hashlib
 import re
 from pathlib import Path
 
-from dyno.hosts.cgroups import limits_of
+from dyno.hosts.cgroups import IO_LIMITS, io_limits_of, limits_of
 from dyno.hosts.devices import Device, Mount, device_of, mounts_of
 from dyno.hosts.leftovers import TOKEN_VARIABLE
 from dyno.model.base import RunError, Scalar
@@ -28,6 +28,8 @@ def facts_of(pid: int, data: Path, on_host: Path | None = None) -> dict[str, Sca
         mounts = mounts_of(pid)
         limits = limits_of(pid)
         where = _mount_at(mounts, data)
+        device = device_of(on_host or data)
+        io_limits = io_limits_of(pid, device.numbers())
         return {
             "network": _namespace(pid, "net"),
             "namespaces": ",".join(name for name in _NAMESPACES if _namespace(pid, name) == "own") or NONE,
@@ -39,6 +41,7 @@ def facts_of(pid: int, data: Path, on_host: Path | None = None) -> dict[str, Sca
             "cpus.allowed": told["Cpus_allowed_list"],
             "cpus.limit": limits.get("cpus", NONE),
             "memory.limit": int(limits["memory_bytes"]) if "memory_bytes" in limits else NONE,
+            **{f"io.limit.{name}": int(io_limits[name]) if name in io_limits else NONE for name in IO_LIMITS},
             "oom_score_adj": int(Path(f"/proc/{pid}/oom_score_adj").read_text()),
             "environment": _environment(pid),
             **_resources(pid),
@@ -46,7 +49,7 @@ def facts_of(pid: int, data: Path, on_host: Path | None = None) -> dict[str, Sca
             "data.file_system": where.kind,
             # The mount has some of its own and some are the file system's; both have "rw".
             "data.options": ",".join(dict.fromkeys(word for word in where.options if not _names_a_place(word))),
-            "data.device": _device(device_of(on_host or data)),
+            "data.device": _device(device),
             # Read anew for each process: kept from an earlier one, it would leave the program's pages less warm.
             "program.sha256": _sum(Path(f"/proc/{pid}/exe")),
         }

@@ -20,10 +20,12 @@ from dyno.lab.disk import DiskFull
 from dyno.lab.interrupt import Interrupt
 from dyno.lab.meter import MachineMeter, Meter, Metered, operations
 from dyno.lab.runner import WatchedRunner
+from dyno.lab.saturation import driver_use
 from dyno.lab.sites import Site, kernel_settings
 from dyno.model.base import InvalidRun, Killed, RunError, Scalar
 from dyno.model.endpoint import Endpoint
 from dyno.model.run import MeasuredPart, Outcome, RunRecord, Slot, Step, StepTime
+from dyno.model.saturation import why_driver_is_the_limit
 from dyno.model.study import Cell, Study
 from dyno.observers.base import Observer
 from dyno.store import Staged
@@ -146,6 +148,7 @@ class Execution:
             self.system.check(limits.stop)
             self.site.guard.grew(size_of(self.system.place.data) - size_of(snapshot))
             self._take_part()
+            self._refuse_saturated_driver()
 
     def _operate(self) -> None:
         limits = self.study.limits
@@ -337,6 +340,14 @@ class Execution:
             self._measured = self.workload.cut(runner, measured, len(series) - self._part.intervals)
             self._observed = self._as_responses(self._measured)
             self._check(self._measured)
+
+    def _refuse_saturated_driver(self) -> None:
+        """Where the driver itself was the limit, what was measured is the driver. At scale smoke nothing is judged."""
+        if self._samples is None or self._measured is None or not self.study.judged:
+            return
+        use = driver_use(self._samples, self._measured, self.workload.clients(), self.cell.host.pin.driver)
+        if use is not None and (why := why_driver_is_the_limit(use)):
+            raise InvalidRun(why)
 
     def _seed(self) -> int:
         # One seed a block: the cells of a block are asked the same questions, which takes that noise out of ratios.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from typing import Annotated, Literal
 
 from pydantic import Field
@@ -806,6 +807,64 @@ class DatabaseCell(Frozen):
     remark: Annotated[str, Field(description="what could not be told, and why; empty where nothing was missing")] = ""
 
 
+Bottleneck = Literal[
+    "cpu-quota",
+    "cpu-all",
+    "cpu-thread",
+    "cpu-path",
+    "disk-bandwidth",
+    "disk-operations",
+    "disk-sync",
+    "locks",
+    "memory",
+    "network",
+    "driver",
+    "unexplained",
+    "undecided",
+]
+"""What held a cell back (docs/verdicts.md). `unexplained`: nothing that was observed; `undecided`: runs disagree."""
+
+BOTTLENECKS: Mapping[Bottleneck, str] = {
+    "cpu-quota": "CPU-bound by its quota",
+    "cpu-all": "CPU-bound (all CPUs)",
+    "cpu-thread": "CPU-bound (one core)",
+    "cpu-path": "bound by CPU time on the way of each operation",
+    "disk-bandwidth": "disk-bound (bandwidth)",
+    "disk-operations": "disk-bound (operations)",
+    "disk-sync": "disk-bound (sync latency)",
+    "locks": "lock-bound",
+    "memory": "memory-bound",
+    "network": "network-bound",
+    "driver": "waiting on the driver",
+    "unexplained": "not explained by what was observed",
+    "undecided": "undecided, since runs disagree",
+}
+"""Each in words."""
+
+
+class VerdictEvidence(Frozen):
+    """One figure that a verdict rests on: the mean over the runs that agree."""
+
+    name: str
+    value: float
+    threshold: Annotated[float | None, Field(description="from which on it counts; null where it only stands beside")]
+    unit: str
+
+
+class BottleneckVerdict(Frozen):
+    """What held one cell back, and by what it is shown."""
+
+    cell: int
+    levels: dict[str, str]
+    kind: Bottleneck
+    sentence: str
+    evidence: tuple[VerdictEvidence, ...]
+    agree: Annotated[int, Field(description="runs that say so, each by itself")]
+    runs: Annotated[int, Field(description="runs that were observed and judged")]
+    against: Annotated[tuple[str, ...], Field(description="what was observed and does not fit, in sentences")] = ()
+    next: Annotated[str, Field(description="what would hold it back next; empty where that is not known")] = ""
+
+
 class Findings(Frozen):
     """All that a results folder says."""
 
@@ -858,4 +917,7 @@ class Findings(Frozen):
     laws: Annotated[Laws, Field(description="operational laws, where runs were observed")] = Laws()
     database: Annotated[
         tuple[DatabaseCell, ...], Field(description="what stores said of themselves, where they were asked")
+    ] = ()
+    verdicts: Annotated[
+        tuple[BottleneckVerdict, ...], Field(description="what held each cell back, of those that were observed")
     ] = ()

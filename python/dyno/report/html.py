@@ -48,6 +48,7 @@ from dyno.report.runs import notable
 from dyno.report.selfcheck import block_of
 from dyno.report.source import Source
 from dyno.report.text import MOST_SENTENCES, foremost, of_device, to_csv
+from dyno.report.verdicts import verdict_groups
 
 _OfResponse = TypeVar("_OfResponse", Variation, Drift)
 
@@ -183,6 +184,7 @@ def _page(
         timelines=[_shown(figure) for figure in timelines],
         database=groups(findings),
         failures=findings.failures[:MOST_FAILURES],
+        verdict_groups=list(verdict_groups(findings)),
         environment=results.environment,
         selfcheck=block_of(results),
         costs=costs(findings),

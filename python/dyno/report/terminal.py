@@ -45,6 +45,7 @@ from dyno.report.tables import plain as _plain
 from dyno.report.tables import row as _row
 from dyno.report.tables import table as _table
 from dyno.report.text import MOST_SENTENCES, foremost, of_device, part_of
+from dyno.report.verdicts import verdict_lines
 
 NARROW = 100  # columns; a narrower terminal gets the narrower table
 WIDTH_OF_FILES = 1000
@@ -104,6 +105,12 @@ def show(findings: Findings, console: Console, chosen: Sequence[str] | None = No
     parts += per_operation(findings, narrow=narrow)
     parts += laws_in_words(findings.laws)
     parts += of_database(findings)
+    if findings.verdicts:
+        parts += [
+            Text(),
+            _heading("What held each cell back"),
+            *(Text(_plain(line)) for line in verdict_lines(findings)),
+        ]
     _print(console, Group(*parts))
 
 

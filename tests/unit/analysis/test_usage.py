@@ -207,3 +207,31 @@ def test_a_workload_that_writes_nothing_wrote_0_and_one_that_does_not_say_is_not
     told = run().model_copy(update={"written": {"read": 0.0}})
     assert usages([told], sampled(rows), reads)[1].per_op["workload.written"] == 0.0
     assert "workload.written" not in usages([run()], sampled(rows), reads)[1].per_op
+
+
+def test_of_the_busiest_thread_and_the_busiest_interface_there_is_one() -> None:
+    rows: Rows = [
+        (at, "process", subject, "proc.cpu_max_thread", value)
+        for at in (0, 1)
+        for subject, value in (("server-1", 30.0), ("server-2", 70.0), ("driver", 5.0))
+    ]
+    rows += [
+        (at, "machine", name, "net.ifutil", value) for at in (0, 1) for name, value in (("eth0", 8.0), ("lo", 3.0))
+    ]
+    means = of_one(rows, [(0, 1, 10)]).means
+    assert means == {"server.proc.cpu_max_thread": 70.0, "driver.proc.cpu_max_thread": 5.0, "net.ifutil": 8.0}
+
+
+def test_control_groups_are_told_apart_by_whose_they_are() -> None:
+    rows: Rows = [
+        (at, "cgroup", subject, metric, value)
+        for at in (0, 1)
+        for subject, metric, value in (
+            ("mariadbd", "cgroup.mem", 5.0),
+            ("mariadbd", "cgroup.throttled", 40.0),
+            ("driver", "cgroup.mem", 7.0),
+        )
+    ]
+    used = of_one(rows, [(0, 1, 10)])
+    assert used.means == {"server.cgroup.mem": 5.0, "server.cgroup.throttled": 40.0, "driver.cgroup.mem": 7.0}
+    assert used.per_s == {"server.throttled": 0.4}

@@ -18,7 +18,15 @@ import pytest
 
 from dyno.hosts import LocalHost, UndoJournal, cgroups, leftovers
 from dyno.hosts.accounts import Account
-from dyno.hosts.cgroups import Hierarchy, Kills, cpu_numbers, hierarchies, limits_in_force, limits_of
+from dyno.hosts.cgroups import (
+    Hierarchy,
+    Kills,
+    cpu_numbers,
+    hierarchies,
+    io_limits_of,
+    limits_in_force,
+    limits_of,
+)
 from dyno.hosts.confinement import Confinement
 from dyno.hosts.process import Process
 from dyno.model.base import RunError, UserError
@@ -387,3 +395,28 @@ def test_version_2_has_all_limits_in_one_group_and_no_process_beside_its_childre
     assert limits_in_force(confined.group) == expected
     below = limits_in_force(f"{confined.group}/native")
     assert (below["cpus"], below["memory_bytes"]) == (0.5, 64 * MIB)
+
+
+def test_limits_of_io_are_those_of_the_group_on_these_devices(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    ours = {line.split(":", 2)[1]: line.split(":", 2)[2] for line in Path("/proc/self/cgroup").read_text().splitlines()}
+    monkeypatch.setattr(leftovers, "CGROUPS", tmp_path)
+    v1 = tmp_path / "blkio" / ours.get("blkio", "").strip("/")
+    v1.mkdir(parents=True)
+    (v1 / "blkio.throttle.read_bps_device").write_text("7:0 1000\n254:0 500\n8:0 3\n")
+    (v1 / "blkio.throttle.write_iops_device").write_text("254:0 20\n")
+    if "blkio" in ours:
+        assert io_limits_of(os.getpid(), ("7:0", "254:0")) == {"read_bytes": 500, "writes": 20}
+        assert io_limits_of(os.getpid(), ("9:9",)) == {}
+    assert io_limits_of(2**22 + 1, ("7:0",)) == {}
+
+
+def test_limits_of_io_of_version_2_are_the_least_on_the_way_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(leftovers, "CGROUPS", tmp_path)
+    inner = tmp_path / "a" / "b"
+    inner.mkdir(parents=True)
+    (inner / "io.max").write_text("7:0 rbps=1000 wbps=max riops=max wiops=max\n")
+    (inner.parent / "io.max").write_text("7:0 rbps=2000 wbps=max riops=30 wiops=max\n254:0 wiops=1\n")
+    found: dict[str, float] = {}
+    for name, limit in cgroups._io_limits([""], "a/b", ("7:0",)):
+        found[name] = min(limit, found.get(name, limit))
+    assert found == {"read_bytes": 1000, "reads": 30}

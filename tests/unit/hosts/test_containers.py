@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from dyno.hosts import LocalHost, containers, leftovers, programs
+from dyno.hosts.cgroups import IO_LIMITS
 from dyno.hosts.leftovers import UndoError
 from dyno.hosts.processes import facts_of
 from dyno.model.base import RunError
@@ -72,3 +73,4 @@ def test_facts_of_this_process_are_the_machine_s(tmp_path: Path) -> None:
         line.split()[1] for line in Path("/proc/self/status").read_text().splitlines() if "Cpus_allowed_list" in line
     )
     assert len(str(facts["program.sha256"])) == 64
+    assert {facts[f"io.limit.{name}"] for name in IO_LIMITS} == {"none"}

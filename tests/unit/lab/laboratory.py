@@ -248,7 +248,8 @@ def _observer(name: str, hear: Hear) -> type[NullObserver]:
 
         def stop(self, limit: float) -> pl.DataFrame:
             sample = [1, "local", name, "it", "n", 1.0]
-            return hear(f"{name}.stop") or pl.DataFrame([sample], SAMPLE_COLUMNS, orient="row")
+            given = hear(f"{name}.stop")
+            return pl.DataFrame([sample], SAMPLE_COLUMNS, orient="row") if given is None else given
 
         def responses(self, samples: pl.DataFrame, from_ns: int, to_ns: int) -> dict[str, float]:
             return hear(f"{name}.responses", samples, from_ns, to_ns) or {}

@@ -392,6 +392,78 @@ fn context_switches_of_all_threads_are_counted() {
     assert!(seen > 200.0, "{seen}");
 }
 
+/// The values of a metric of a subject.
+fn values(rows: &[Row], subject: &str, metric: &str) -> Vec<f64> {
+    rows.iter()
+        .filter(|row| row.subject == subject && row.metric == metric)
+        .map(|row| row.value)
+        .collect()
+}
+
+#[test]
+fn a_thread_that_waits_for_a_sync_is_seen_in_it_and_nowhere_else() {
+    let folder = Folder::new();
+    let file = folder.path("synced");
+    fs::write(&file, "x").unwrap();
+    let traced = Command::new("strace")
+        .args(["-o", "/dev/null", "-e", "trace=fsync"])
+        .args(["-e", "inject=fsync:delay_exit=1500000", "sync"])
+        .arg(&file)
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn();
+    let Ok(mut traced) = traced else {
+        eprintln!("skipped: strace is not installed");
+        return;
+    };
+    let mut job = job(false);
+    job["processes"] = json!([{"pid": traced.id(), "subject": "sync", "tree": true}]);
+    let child = start(&folder, &job, &[]);
+    traced.wait().unwrap();
+    end(child);
+    let rows = read_rows(&folder);
+    let syncing = values(&rows, "sync", "proc.syncing");
+    let within = syncing.iter().filter(|count| **count == 1.0).count();
+    // One and a half seconds of 15 samples; what came before it is the start of two programs.
+    assert!(within >= 8, "{syncing:?}");
+    let blocked = values(&rows, "sync", "proc.blocked");
+    assert!(
+        blocked.iter().filter(|count| **count > 0.0).count() <= 2,
+        "{blocked:?}"
+    );
+}
+
+#[test]
+fn the_busiest_thread_is_told_and_not_the_sum_of_all() {
+    let folder = Folder::new();
+    let script = "i=0; while :; do i=$((i+1)); done";
+    let mut busy: Vec<Child> = (0..2)
+        .map(|_| Command::new("sh").args(["-c", script]).spawn().unwrap())
+        .collect();
+    let mut job = job(false);
+    let watched = busy
+        .iter()
+        .map(|child| json!({"pid": child.id(), "subject": "busy"}));
+    job["processes"] = watched.collect();
+    let child = start(&folder, &job, &[]);
+    std::thread::sleep(Duration::from_millis(1200));
+    end(child);
+    for child in &mut busy {
+        child.kill().unwrap();
+        child.wait().unwrap();
+    }
+    let rows = read_rows(&folder);
+    let mean = |metric| {
+        let found = values(&rows, "busy", metric);
+        found.iter().sum::<f64>() / found.len() as f64
+    };
+    let (one, all) = (mean("proc.cpu_max_thread"), mean("proc.cpu"));
+    // Two are on CPUs for as long together as both were told to be, and the busier of them for half of it at least.
+    assert!(one > 0.0 && one <= 100.0, "{one}");
+    assert!(one >= 0.45 * all, "{one} of {all}");
+    assert!(one <= 0.95 * all, "{one} of {all}");
+}
+
 #[test]
 fn ticks_stay_on_their_grid_and_say_how_late_they_were() {
     let folder = Folder::new();

@@ -20,7 +20,7 @@ use member::Member;
 use stat::Stat;
 
 /// The metrics, in the order of [`Usage`].
-pub const METRICS: [&str; 19] = [
+pub const METRICS: [&str; 22] = [
     "proc.usr",
     "proc.sys",
     "proc.guest",
@@ -40,7 +40,12 @@ pub const METRICS: [&str; 19] = [
     "proc.read",
     "proc.write",
     "proc.ccwr",
+    "proc.cpu_max_thread",
+    "proc.blocked",
+    "proc.syncing",
 ];
+/// The place of the one that is the most of several processes, not their sum.
+const MOST: usize = 19;
 
 /// A process's values at one tick, in the order of [`METRICS`]; rates are there from its second tick
 /// on.
@@ -48,8 +53,9 @@ pub type Usage = [Option<f64>; METRICS.len()];
 
 /// Adds what another process of the same subject used.
 pub fn add_usage(sum: &mut Usage, other: &Usage) {
-    for (sum, other) in sum.iter_mut().zip(other) {
+    for (place, (sum, other)) in sum.iter_mut().zip(other).enumerate() {
         *sum = match (*sum, *other) {
+            (Some(a), Some(b)) if place == MOST => Some(a.max(b)),
             (Some(a), Some(b)) => Some(a + b),
             (a, b) => a.or(b),
         };
@@ -151,20 +157,23 @@ impl Watched {
         let first = self.before.is_none();
         let mut grown = [None; member::COUNTERS];
         let mut of_threads = [None; thread::COUNTERS];
+        let mut busiest_ns = None;
         let mut gauges = Gauges::default();
         for member in &mut self.members {
             let is_known = member.is_known();
             let is_born = !first && member.stat.started >= base_ticks;
             add(&mut grown, member.grown(is_born));
-            let counted = member.threads.sample(buffer);
+            let told = member.threads.sample(buffer);
             // What the threads of one that was met late had counted before is not ours.
             if is_known || is_born {
-                add(&mut of_threads, counted);
+                add(&mut of_threads, told.grown);
+                busiest_ns = busiest_ns.max(told.busiest_ns);
             }
-            gauges.add(member, kernel);
+            gauges.add(member, &told, kernel);
         }
         let before = self.before.replace(now);
         let seconds = before.map_or(0.0, |before| (now - before).as_secs_f64());
+        let of_threads = (of_threads, busiest_ns);
         Some(usage(grown, of_threads, &gauges, seconds, kernel))
     }
 
@@ -274,10 +283,12 @@ struct Gauges {
     threads: u64,
     fds: Option<u64>,
     processes: u64,
+    blocked: u64,
+    syncing: Option<u64>,
 }
 
 impl Gauges {
-    fn add(&mut self, member: &Member, kernel: &Kernel) {
+    fn add(&mut self, member: &Member, told: &thread::Told, kernel: &Kernel) {
         if member.stat.ended {
             return;
         }
@@ -285,6 +296,10 @@ impl Gauges {
         self.virtual_bytes += member.stat.virtual_bytes;
         self.threads += member.stat.threads;
         self.processes += 1;
+        self.blocked += told.blocked;
+        if let Some(syncing) = told.syncing {
+            self.syncing = Some(self.syncing.unwrap_or(0) + syncing);
+        }
         if let Some(fds) = member.count_fds(kernel) {
             self.fds = Some(self.fds.unwrap_or(0) + fds);
         }
@@ -293,7 +308,7 @@ impl Gauges {
 
 fn usage(
     grown: member::Counters,
-    of_threads: thread::Grown,
+    (of_threads, busiest_ns): (thread::Grown, Option<u64>),
     gauges: &Gauges,
     seconds: f64,
     kernel: &Kernel,
@@ -325,6 +340,10 @@ fn usage(
         rate(read),
         rate(write),
         rate(cancelled),
+        // One that was met late, since another ended at the same time, may tell of two ticks.
+        rate(busiest_ns).map(|ns| (ns / 1e7).min(100.0)),
+        Some(gauges.blocked as f64),
+        gauges.syncing.map(|syncing| syncing as f64),
     ]
 }
 
@@ -354,6 +373,11 @@ mod tests {
         add_usage(&mut sum, &one);
         add_usage(&mut sum, &one);
         assert_eq!((sum[2], sum[0]), (Some(10.0), None));
+        for busiest in [30.0, 70.0, 20.0] {
+            one[place("proc.cpu_max_thread")] = Some(busiest);
+            add_usage(&mut sum, &one);
+        }
+        assert_eq!(sum[place("proc.cpu_max_thread")], Some(70.0));
     }
 
     #[test]
@@ -364,11 +388,13 @@ mod tests {
         };
         let mut grown = [Some(0); member::COUNTERS];
         [grown[0], grown[1], grown[2]] = [Some(100), Some(20), Some(70)];
-        let usage = usage(grown, [None; 4], &Gauges::default(), 2.0, &kernel);
+        let of_threads = ([None; 4], Some(500_000_000));
+        let usage = usage(grown, of_threads, &Gauges::default(), 2.0, &kernel);
         let told =
             ["proc.usr", "proc.sys", "proc.guest", "proc.cpu"].map(|name| usage[place(name)]);
         assert_eq!(told, [15.0, 10.0, 35.0, 60.0].map(Some));
         assert_eq!(usage[place("proc.wait")], None);
+        assert_eq!(usage[place("proc.cpu_max_thread")], Some(25.0));
     }
 
     #[test]

@@ -1,0 +1,245 @@
+"""What was observed of one run, in the terms of the rules: how much of what there was, and where its clients were.
+
+Everything is of the *system's processes*: those of the server, or the driver's where the system is embedded in it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from dyno.analysis.table import pace_of
+from dyno.model.forms import cpus_in
+from dyno.model.run import RunRecord
+from dyno.model.study import Cell
+from dyno.model.usage import Usage
+
+THRESHOLDS: Final[Mapping[str, float]] = {
+    "quota_used": 90.0,
+    "throttled": 1.0,
+    "cpus_busy": 90.0,
+    "waited_share": 10.0,
+    "busiest": 90.0,
+    "io_limit": 85.0,
+    "device_busy": 90.0,
+    "at_device": 0.5,
+    "large_request": 64 * 1024.0,
+    "syncing": 0.5,
+    "locked_share": 50.0,
+    "memory_full": 90.0,
+    "refaulted": 50.0,
+    "swapped": 1024.0,
+    "interface": 80.0,
+    "retransmitted": 1.0,
+    "share": 25.0,
+    "most": 50.0,
+    "rest": 25.0,
+    "steal": 5.0,
+}
+"""From which value on a figure counts; docs/verdicts.md says why."""
+
+
+@dataclass(frozen=True)
+class Figure:
+    """As a reader sees it; `rule` is its threshold's name where it has one."""
+
+    title: str
+    unit: str
+    rule: str | None = None
+
+
+FIGURES: Final = {
+    "clients": Figure("clients in the store or in the driver", "1"),
+    "cpu": Figure("CPUs that the system used", "1"),
+    "waited": Figure("threads of the system that waited for a CPU", "1"),
+    "waited_share": Figure("share of the time that the system wanted a CPU and had none", "%", "waited_share"),
+    "quota": Figure("CPUs of its quota", "1"),
+    "quota_used": Figure("use of its CPU quota", "%", "quota_used"),
+    "throttled": Figure("time that it was held back by its CPU quota, summed over CPUs", "%", "throttled"),
+    "cpus": Figure("CPUs that it may use", "1"),
+    "cpus_busy": Figure("use of these CPUs, by whomever", "%", "cpus_busy"),
+    "busiest": Figure("CPU time of its busiest thread, of one CPU", "%", "busiest"),
+    "blocked": Figure("threads of the system that waited for a device", "1", "at_device"),
+    "syncing": Figure("threads of the system that waited for a sync", "1", "syncing"),
+    "locked": Figure("clients that waited for a row lock", "1"),
+    "locked_share": Figure("share of the other clients that waited for a row lock", "%", "locked_share"),
+    "device_busy": Figure("time that the device was busy", "%", "device_busy"),
+    "request": Figure("mean size of a request to the device", "B"),
+    "read": Figure("read from the device", "B/s"),
+    "written": Figure("written to the device", "B/s"),
+    "limit.read_bytes": Figure("use of its limit of bytes read", "%", "io_limit"),
+    "limit.write_bytes": Figure("use of its limit of bytes written", "%", "io_limit"),
+    "limit.reads": Figure("use of its limit of reads", "%", "io_limit"),
+    "limit.writes": Figure("use of its limit of writes", "%", "io_limit"),
+    "memory_full": Figure("use of its memory limit", "%", "memory_full"),
+    "refaulted": Figure("share of what was read that had been evicted not long before", "%", "refaulted"),
+    "swapped": Figure("swapped in and out", "KiB/s", "swapped"),
+    "pressure": Figure("time in which some task of the machine waited for memory", "%"),
+    "interface": Figure("use of the busiest network interface", "%", "interface"),
+    "retransmitted": Figure("TCP segments sent anew", "%", "retransmitted"),
+    "driver": Figure("clients that were in the driver, running or waiting for a CPU", "1"),
+    "rest": Figure("share of the CPUs used by what was not watched", "%", "rest"),
+    "steal": Figure("share of the CPUs taken by the hypervisor", "%", "steal"),
+    "unseen": Figure("share of the clients' time that was seen nowhere", "%", "most"),
+}
+
+
+def observed(cell: Cell, run: RunRecord, used: Usage, of: str) -> Iterator[tuple[str, float]]:
+    """The figures of a run by their names; what was not observed is left out. `of` is server or driver."""
+    per_s, means = used.per_s, used.means
+    cpu, wait = per_s[f"{of}.cpu"], per_s.get(f"{of}.wait", 0.0)
+    yield "cpu", cpu
+    yield "waited", wait
+    yield "waited_share", 100 * wait / (cpu + wait) if cpu + wait else 0.0
+    yield from _of_cpus(cell, run, used, of)
+    blocked, syncing = (means.get(f"{of}.proc.{name}") for name in ("blocked", "syncing"))
+    for name, value in (("blocked", blocked), ("syncing", syncing)):
+        if value is not None:
+            yield name, value
+    yield from _of_device(run, used, of)
+    yield from _of_memory(cell, run, used, of)
+    sent = means.get("tcp.oseg_s", 0.0)
+    if used.seconds > 0 and sent >= used.operations / used.seconds:  # else the network is not how it is asked
+        yield "retransmitted", 100 * means.get("tcp.retrans_s", 0.0) / sent if sent else 0.0
+        yield "interface", means.get("net.ifutil", 0.0)
+    inside = per_s.get("driver.cpu", 0.0) + per_s.get("driver.wait", 0.0) if of == "server" else 0.0
+    if of == "server" and "driver.cpu" in per_s:
+        yield "driver", inside
+    locked = _locked(run, used)
+    clients = _clients(cell, run, used)
+    if locked is not None:
+        yield "locked", locked
+    if clients is None:
+        return
+    yield "clients", clients
+    if locked is not None and clients > 1:
+        yield "locked_share", 100 * min(locked / (clients - 1), 1.0)
+    seen = cpu + wait + inside + (blocked or 0.0) + (syncing or 0.0) + (locked or 0.0)
+    if clients > 0:
+        yield "unseen", 100 * max(1 - seen / clients, 0.0)
+
+
+def _of_cpus(cell: Cell, run: RunRecord, used: Usage, of: str) -> Iterator[tuple[str, float]]:
+    per_s, means = used.per_s, used.means
+    cpu, cpus = per_s[f"{of}.cpu"], used.cpus
+    if (busiest := means.get(f"{of}.proc.cpu_max_thread")) is not None:
+        yield "busiest", busiest
+    quota = _limit(run, "cpus.limit", cell.host.machine.cpus)
+    if quota is not None and (not cpus or quota < cpus):
+        yield "quota", quota
+        yield "quota_used", 100 * cpu / quota
+        throttled = run.status.get("machine.throttled_s")
+        if throttled is not None and run.driver_s > 0:
+            yield "throttled", 100 * throttled / run.driver_s
+        elif "server.throttled" in per_s:
+            yield "throttled", 100 * per_s["server.throttled"]
+    if not cpus:
+        return
+    mine = _cpus(run.deployed.get("cpus.allowed"), cell.host.pin.system if of == "server" else cell.host.pin.driver)
+    allowed = min(float(len(mine)), cpus) if mine else cpus
+    yield "cpus", allowed
+    yield "rest", 100 * per_s.get("rest.cpu", 0.0) / cpus
+    yield "steal", 100 * per_s.get("machine.steal", 0.0) / cpus
+    if allowed < cpus:
+        theirs = _cpus(None, cell.host.pin.driver)
+        shared = of == "server" and theirs == mine
+        yield "cpus_busy", 100 * (cpu + (per_s.get("driver.cpu", 0.0) if shared else 0.0)) / allowed
+    elif "machine.cpu" in per_s:
+        yield "cpus_busy", 100 * (per_s["machine.cpu"] + per_s.get("machine.steal", 0.0)) / cpus
+
+
+def _of_device(run: RunRecord, used: Usage, of: str) -> Iterator[tuple[str, float]]:
+    per_s, means = used.per_s, used.means
+    if "disk.busy" in per_s:
+        yield "device_busy", 100 * per_s["disk.busy"]
+    of_device = {
+        "read_bytes": per_s.get("disk.read"),
+        "write_bytes": per_s.get("disk.written"),
+        "reads": per_s.get("disk.reads"),
+        "writes": per_s.get("disk.writes"),
+    }
+    of_group = {
+        "read_bytes": _kib(means.get(f"{of}.cgroup.rkB_s")),
+        "write_bytes": _kib(means.get(f"{of}.cgroup.wkB_s")),
+        "reads": means.get(f"{of}.cgroup.r_s"),
+        "writes": means.get(f"{of}.cgroup.w_s"),
+    }
+    # Others may read and write a shared device too; a group counts what it does on a loop device once more below it.
+    shared = run.deployed.get("device") != "its own"
+    amounts = {name: _first(of_group[name], at) if shared else at for name, at in of_device.items()}
+    for name, key in (("read", "read_bytes"), ("written", "write_bytes")):
+        if (amount := amounts[key]) is not None:
+            yield name, amount
+    requests = per_s.get("disk.reads", 0.0) + per_s.get("disk.writes", 0.0)
+    if requests:
+        yield "request", (per_s.get("disk.read", 0.0) + per_s.get("disk.written", 0.0)) / requests
+    for name, amount in amounts.items():
+        limit = _limit(run, f"io.limit.{name}", None)
+        if limit and amount is not None:
+            yield f"limit.{name}", 100 * amount / limit
+
+
+def _of_memory(cell: Cell, run: RunRecord, used: Usage, of: str) -> Iterator[tuple[str, float]]:
+    means = used.means
+    limit = _limit(run, "memory.limit", cell.host.machine.memory)
+    if limit:
+        most = _first(run.status.get("machine.memory_peak_bytes"), means.get(f"{of}.cgroup.mem"))
+        if most is not None:
+            yield "memory_full", 100 * most / limit
+    elif "vm.pgsteal" in means and means.get("vm.pgscank", 0.0) + means.get("vm.pgscand", 0.0) > 0:
+        yield "memory_full", 100.0  # the kernel looks for pages to give back: all are taken
+    read = _first(used.per_s.get(f"{of}.read"), used.per_s.get("disk.read"))
+    refaulted = _kib(means.get(f"{of}.cgroup.refkB_s"))
+    if refaulted is None and not limit and (pages := means.get("vm.refault")) is not None:
+        refaulted = pages * 4096
+    if refaulted is not None and read:
+        yield "refaulted", min(100 * refaulted / read, 100.0)
+    if "vm.si" in means:
+        yield "swapped", means["vm.si"] + means.get("vm.so", 0.0)
+    if "psi.memory.some" in means:
+        yield "pressure", means["psi.memory.some"]
+
+
+def _clients(cell: Cell, run: RunRecord, used: Usage) -> float | None:
+    """How many had a request in the store or in the driver, in the mean: all of a closed loop without pauses, else by
+    Little's law.
+    """
+    latency = run.responses.get("service_mean", run.responses.get("latency_mean"))
+    by_littles_law = None
+    if latency is not None and used.seconds > 0:
+        by_littles_law = used.operations / used.seconds * latency / 1000
+    threads = cell.workload.options.get("threads")
+    if pace_of(run) is None and isinstance(threads, int) and not isinstance(threads, bool):
+        return float(threads)
+    return by_littles_law
+
+
+def _locked(run: RunRecord, used: Usage) -> float | None:
+    """How many clients waited for a row lock, in the mean."""
+    if "server.lock_wait" in used.per_s:
+        return used.per_s["server.lock_wait"]
+    waited_ms = run.status.get("innodb_row_lock_time")
+    return None if waited_ms is None or run.driver_s <= 0 else waited_ms / 1000 / run.driver_s
+
+
+def _limit(run: RunRecord, fact: str, asked: float | None) -> float | None:
+    """What was in force while it ran, else what the study asks for."""
+    found = run.deployed.get(fact)
+    if isinstance(found, (int, float)) and not isinstance(found, bool):
+        return float(found)
+    return None if asked is None else float(asked)
+
+
+def _cpus(found: object, pinned: str | None) -> frozenset[int]:
+    if isinstance(found, str):
+        return cpus_in(found)
+    return cpus_in(pinned) if pinned else frozenset()
+
+
+def _kib(value: float | None) -> float | None:
+    return None if value is None else value * 1024
+
+
+def _first(*values: float | None) -> float | None:
+    return next((value for value in values if value is not None), None)
