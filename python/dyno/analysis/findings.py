@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
+from typing import NamedTuple
+
+import polars as pl
 
 from dyno.analysis import claims, effects, published, targets
 from dyno.analysis.answer import answer, no_ok_run, not_judged, staged_answer
@@ -12,6 +15,7 @@ from dyno.analysis.choices import choose, compared_runs, stage_notes, with_tunin
 from dyno.analysis.comparisons import compare
 from dyno.analysis.confounders import beside, confounders, of_pairs
 from dyno.analysis.drift import drift
+from dyno.analysis.hot_spots import hot_spots
 from dyno.analysis.notes import notes
 from dyno.analysis.overall import overall
 from dyno.analysis.shape import shapes
@@ -27,12 +31,20 @@ from dyno.model.findings import (
     Findings,
     OverallRatio,
 )
+from dyno.model.hot_spots import Rule
 from dyno.model.run import Outcome, RunRecord
 from dyno.model.stages import comparing
 from dyno.model.study import Study
 from dyno.model.usage import Usage
 
 PILOT = "No answer: this is a pilot, a few blocks to plan the study by."
+
+
+class _Sampled(NamedTuple):
+    """Call stacks, and the rules that are asked of them first."""
+
+    stacks: pl.DataFrame | None
+    rules: Sequence[Rule]
 
 
 def analyse(
@@ -43,10 +55,13 @@ def analyse(
     explained: Sequence[str] = (),
     disturbed: Sequence[str] = (),
     used: Mapping[int, Usage] = MappingProxyType({}),
+    stacks: pl.DataFrame | None = None,
+    rules: Sequence[Rule] = (),
 ) -> Findings:
     """All that the runs of a study say. `ended` is why the study ended; None where it has not.
 
-    `used` is what the observed ones used, by run.
+    `used` is what the observed ones used, by run. `stacks` are the call stacks of runs, with the run's number in `run`;
+    `rules` say what their functions do, before the study's rules and dyno's own.
 
     What explains the variation, the shape over ordered factors and drift are given of the deciding response, and of
     those that `explained` names besides. `disturbed` says what else went on on the machine.
@@ -54,7 +69,7 @@ def analyse(
     Raises ValueError for a run of a cell that the study has not.
     """
     found = _whole if study.stages is None else _staged
-    return found(study, runs, ended, explained, disturbed, used)
+    return found(study, runs, ended, explained, disturbed, used, _Sampled(stacks, rules))
 
 
 def _staged(
@@ -64,11 +79,14 @@ def _staged(
     explained: Sequence[str],
     disturbed: Sequence[str],
     used: Mapping[int, Usage],
+    sampled: _Sampled,
 ) -> Findings:
     """Findings of stage two alone, with what stage one picked for it beside them."""
     chosen = choose(study, runs)
     compared = compared_runs(runs, chosen)
-    found = _whole(comparing(study, [choice.cell for choice in chosen]), compared, ended, explained, disturbed, used)
+    found = _whole(
+        comparing(study, [choice.cell for choice in chosen]), compared, ended, explained, disturbed, used, sampled
+    )
     return found.model_copy(
         update={
             "answer": _staged_answer(study, runs, found, chosen),
@@ -98,6 +116,7 @@ def _whole(
     explained: Sequence[str],
     disturbed: Sequence[str],
     used: Mapping[int, Usage],
+    sampled: _Sampled,
 ) -> Findings:
     table = tabulate(study, runs, used)
     cells: list[CellSummary] = []
@@ -152,6 +171,7 @@ def _whole(
         claims=tuple(
             claims.judge(study, table, claim) for claim in (study.published.findings if study.published else ())
         ),
+        hot_spots=() if sampled.stacks is None else tuple(hot_spots(study, table, sampled.stacks, sampled.rules)),
     )
 
 

@@ -42,6 +42,18 @@ _OF_DISK: Final = {
 }
 _OF_NETWORK: Final = {"net.txkB_s": ("net.sent", _KIB), "net.txpck_s": ("net.packets", 1.0)}
 _OF_MACHINE: Final = {"vm.cs": ("machine.switches", 1.0)}
+# Events of perf. Switches and faults are those of the processes above, and CPU time is that of the scheduler.
+_OF_PERF: Final = {
+    "cycles": "cycles",
+    "instructions": "instructions",
+    "branches": "branches",
+    "branch-misses": "branch_misses",
+    "cache-references": "cache_references",
+    "cache-misses": "cache_misses",
+    "dTLB-load-misses": "dtlb_misses",
+    "iTLB-load-misses": "itlb_misses",
+    "cpu-migrations": "migrations",
+}
 _RESTING: Final = ("cpu.idle", "cpu.iowait", "cpu.steal")
 
 
@@ -173,6 +185,10 @@ def _usage(
                         add(name, amount * scale, source)
             elif told_s > 0:
                 means[f"{whose}.{metric}"] = means.get(f"{whose}.{metric}", 0.0) + amount / told_s
+        elif source.startswith("perf"):
+            whose = _DRIVER if subject == _DRIVER else "server"
+            if metric in _OF_PERF and (name := f"{whose}.{_OF_PERF[metric]}") in known:
+                add(name, amount, source)
         elif metric in known:
             add(metric, amount, source)  # an observer that tells of a resource by its name
         elif metric in _OF_DISK:

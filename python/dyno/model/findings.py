@@ -580,6 +580,37 @@ class Drift(Frozen):
     relative: Annotated[tuple[float, ...], Field(description="each run relative to the median of its cell")] = ()
 
 
+class HotSymbol(Frozen):
+    """Where CPU time was spent: the innermost function of call stacks."""
+
+    symbol: Annotated[str | None, Field(description="null where it is not known")]
+    module: Annotated[str, Field(description="program or library; kernel, and jit for code made at run time")]
+    group: str
+    share: Annotated[float, Field(description="of the samples; mean over the runs")]
+
+
+class HotGroup(Frozen):
+    """What CPU time was spent on, by the functions of call stacks."""
+
+    group: Annotated[str, Field(description="`other` is what no rule knows")]
+    share: Annotated[float, Field(description="of the samples; mean over the runs")]
+    ci: Annotated[Interval | None, Field(description="over the runs, at the study's confidence; null for one run")]
+    symbols: Annotated[tuple[HotSymbol, ...], Field(description="the first of it")]
+
+
+class HotSpots(Frozen):
+    """What the system's CPU time was spent on in one cell, of samples of its measured parts."""
+
+    cell: int
+    levels: dict[str, str]
+    event: Annotated[str, Field(description="what was sampled by: cycles, or cpu-clock, which is a timer")]
+    runs: Annotated[int, Field(description="ok runs that were sampled")]
+    samples: int
+    groups: Annotated[tuple[HotGroup, ...], Field(description="the largest first, and `other` last")]
+    symbols: Annotated[tuple[HotSymbol, ...], Field(description="the largest of all")]
+    unknown: Annotated[float, Field(description="share of samples whose innermost function is not known")]
+
+
 class Findings(Frozen):
     """All that a results folder says."""
 
@@ -618,3 +649,4 @@ class Findings(Frozen):
     targets: Annotated[tuple[TargetResult, ...], Field(description="what was to be reached")] = ()
     published: Annotated[tuple[PublishedResult, ...], Field(description="published figures beside the results")] = ()
     claims: Annotated[tuple[ClaimResult, ...], Field(description="published findings, held against the results")] = ()
+    hot_spots: Annotated[tuple[HotSpots, ...], Field(description="of the cells whose call stacks were taken")] = ()

@@ -23,6 +23,13 @@ SAMPLE_COLUMNS = {
 }
 """The columns of `samples.parquet`; names and units of the metrics stand in `schema/metrics.json`."""
 
+STACK_COLUMNS = {"subject": pl.String, "event": pl.String, "stack": pl.String, "samples": pl.Int64}
+"""The columns of `stacks.parquet`: call stacks of a run's measured part, each as `thread;outermost;...;innermost`.
+
+A frame is `symbol_[k]` in the kernel, `symbol_[j]` in code made at run time, `symbol@file` elsewhere, `[file]` where
+the symbol is not known.
+"""
+
 
 class Observer(ABC, Generic[O]):
     """One observer on one host for one run. Raises RunError: a run that was to be observed and was not has failed."""
@@ -36,6 +43,9 @@ class Observer(ABC, Generic[O]):
         self.core = core
         self.folder = folder
         self.logs = logs
+
+    def provision(self, limit: float) -> None:
+        """Once a study, before its first run: raise RunError where this machine cannot give what it needs."""
 
     @abstractmethod
     def start(self, limit: float) -> None:
@@ -52,3 +62,11 @@ class Observer(ABC, Generic[O]):
     def responses(self, samples: pl.DataFrame, from_ns: int, to_ns: int) -> dict[str, float]:
         """What it says of the measured part of a run as a whole, as responses. `samples` are those that it gave."""
         return {}
+
+    def stacks(self, from_ns: int, to_ns: int, limit: float) -> pl.DataFrame | None:
+        """Call stacks of the measured part of a run, in `STACK_COLUMNS`; None where it takes none. After `stop`."""
+        return None
+
+    def notes(self) -> tuple[str, ...]:
+        """What a reader must know of what it saw, and did not see. After `stop`."""
+        return ()

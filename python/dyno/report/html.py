@@ -34,6 +34,7 @@ from dyno.model.findings import (
     format_reached,
     format_share,
 )
+from dyno.model.flames import DrawnFlame
 from dyno.model.run import RunRecord
 from dyno.model.stages import comparing
 from dyno.model.study import Study
@@ -41,6 +42,7 @@ from dyno.model.units import format_percent, format_size
 from dyno.report import figures
 from dyno.report.figures import Figure, Palette
 from dyno.report.figures.style import capital, label, varied
+from dyno.report.hot_spots import HotCell, about, hot_spots_part, symbol_name
 from dyno.report.runs import notable
 from dyno.report.selfcheck import block_of
 from dyno.report.source import Source
@@ -94,7 +96,7 @@ class _Causes:
         return [*self.residuals, *self.shapes, *self.drift]
 
 
-def write(results: Source, findings: Findings, out_dir: Path) -> Path:
+def write(results: Source, findings: Findings, out_dir: Path, flames: Sequence[DrawnFlame] = ()) -> Path:
     """Write report.html and figures/*.{svg,png,csv}; gives the path of report.html. Raises OSError."""
     study = _compared(results.study, findings)
     charts, timelines = _charts(study, findings), _timelines(results, findings)
@@ -106,8 +108,11 @@ def write(results: Source, findings: Findings, out_dir: Path) -> Path:
         _replace(folder / f"{figure.name}.svg", figure.svg.encode())
         _replace(folder / f"{figure.name}.png", figure.png)
         _replace(folder / f"{figure.name}.csv", figure.csv.encode())
+    for flame in flames:
+        _replace(folder / f"{flame.name}.svg", flame.file.encode())
     target = out_dir / "report.html"
-    _replace(target, _page(results, study, findings, pooled, charts, causes, timelines).encode())
+    hot_spots = hot_spots_part(findings, flames)
+    _replace(target, _page(results, study, findings, pooled, charts, causes, timelines, hot_spots).encode())
     return target
 
 
@@ -155,6 +160,7 @@ def _page(
     charts: Sequence[Figure],
     causes: _Causes,
     timelines: Sequence[Figure],
+    hot_spots: Sequence[HotCell],
 ) -> str:
     script = _text("report.js")
     template = _environment().get_template("report.html.j2")
@@ -174,6 +180,7 @@ def _page(
         drift=_of(findings.drift, findings.response),
         drift_figures=[_shown(figure) for figure in causes.drift],
         timelines=[_shown(figure) for figure in timelines],
+        hot_spots=hot_spots,
         failures=findings.failures[:MOST_FAILURES],
         environment=results.environment,
         selfcheck=block_of(results),
@@ -236,6 +243,8 @@ def _environment() -> Environment:
         several=_several,
         title_of=_title,
         unbroken=_unbroken,
+        about_samples=about,
+        symbol_name=symbol_name,
     )
     environment.tests["mapping"] = lambda value: isinstance(value, Mapping)
     environment.tests["table"] = _is_table

@@ -36,6 +36,7 @@ from dyno.model.findings import (
 )
 from dyno.model.run import Step
 from dyno.model.units import format_percent
+from dyno.report.hot_spots import show_hot_spots
 from dyno.report.selfcheck import Block
 from dyno.report.text import MOST_SENTENCES, foremost, of_device, part_of
 
@@ -94,6 +95,7 @@ def show(findings: Findings, console: Console, chosen: Sequence[str] | None = No
             _heading("Before believing the figures"),
             *(Text(f"- {_plain(note)}") for note in findings.notes),
         ]
+    parts += show_hot_spots(findings)
     _print(console, Group(*parts))
 
 
