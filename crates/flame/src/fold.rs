@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::io::{self, BufRead, Write};
+use std::path::Path;
 
 use inferno::collapse::Collapse;
 use inferno::collapse::perf::{Folder, Options};
@@ -54,7 +55,9 @@ fn with_file(line: &str) -> Cow<'_, str> {
     } else {
         file
     };
-    let of_kernel = plain.starts_with('[') || plain.ends_with(".ko") || plain.contains("vmlinux");
+    let of_kernel = plain.starts_with('[')
+        || Path::new(plain).extension().is_some_and(|end| end == "ko")
+        || plain.contains("vmlinux");
     let made_at_run_time = plain.starts_with("/tmp/perf-") || plain.contains("/jitted-");
     let name = plain.rsplit('/').next().unwrap_or(plain);
     if symbol == "[unknown]" || of_kernel || made_at_run_time || symbol.contains('(') {

@@ -80,8 +80,9 @@ def frame(text: str) -> Frame:
             return Frame(None if symbol.startswith("[") else symbol, module)
     if text.startswith("[") and text.endswith("]"):
         return Frame(None, text[1:-1])
+    # Of a library's symbol the version stands between: `memcpy@@GLIBC_2.14@libc.so.6`.
     symbol, _, module = text.rpartition("@")
-    return Frame(symbol or module, module if symbol else "")
+    return Frame(symbol.partition("@")[0] or symbol, module) if symbol else Frame(module, "")
 
 
 class Grouping:

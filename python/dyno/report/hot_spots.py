@@ -13,8 +13,10 @@ from rich.text import Text
 
 from dyno.model.findings import Findings, HotGroup, HotSpots, HotSymbol, format_share
 from dyno.model.flames import DrawnFlame
+from dyno.model.hot_spots import OTHER
 
 MOST_IN_PAGE = 6_000_000  # bytes of drawings; what is beyond them is beside the page alone
+MOST_ROWS = 12  # of a cell in the page
 MOST_GROUPS = 6  # of a cell on a terminal
 
 
@@ -38,6 +40,17 @@ class HotCell:
     def title(self) -> str:
         """Its levels."""
         return name_of(self.found)
+
+    @property
+    def groups(self) -> tuple[HotGroup, ...]:
+        """Those worth a row: the largest, and what no rule knows."""
+        known = [group for group in self.found.groups if group.group != OTHER]
+        return (*known[:MOST_ROWS], *(group for group in self.found.groups if group.group == OTHER))
+
+    @property
+    def rest(self) -> tuple[HotGroup, ...]:
+        """The small ones."""
+        return tuple(group for group in self.found.groups if group not in self.groups)
 
 
 def hot_spots_part(findings: Findings, flames: Sequence[DrawnFlame]) -> list[HotCell]:
@@ -84,7 +97,7 @@ def about(findings: Findings) -> str:
     samples = sum(each.samples for each in findings.hot_spots)
     unknown = max(each.unknown for each in findings.hot_spots)
     other = max(
-        (group.share for each in findings.hot_spots for group in each.groups if group.group == "other"), default=0.0
+        (group.share for each in findings.hot_spots for group in each.groups if group.group == OTHER), default=0.0
     )
     return (
         f"{samples:,} samples of call stacks ({', '.join(events)}) while a CPU ran the system: waiting is not in them. "

@@ -34,7 +34,7 @@ def stacks(**of_runs: dict[str, int]) -> pl.DataFrame:
     ("text", "expected"),
     [
         ("memcpy@libc.so.6", Frame("memcpy", "libc.so.6")),
-        ("memcpy@GLIBC_2.14@libc.so.6", Frame("memcpy@GLIBC_2.14", "libc.so.6")),
+        ("memcpy@@GLIBC_2.14@libc.so.6", Frame("memcpy", "libc.so.6")),
         ("ext4_write_[k]", Frame("ext4_write", "kernel")),
         ("org/Store.get_[j]", Frame("org/Store.get", "jit")),
         ("[mariadbd]", Frame(None, "mariadbd")),

@@ -139,3 +139,17 @@ def test_every_resource_says_how_it_is_shown() -> None:
         assert known.name == name
         assert known.scale > 0
         assert known.unit in ("us", "B", "1")
+
+
+def test_what_perf_counts_is_of_the_system_or_the_driver_each_at_times_of_its_own() -> None:
+    rows: Rows = [
+        (at, source, subject, metric, value)
+        for source, subject, times, value in (
+            ("perf", "mariadbd", (0, 1, 2), 6e6),
+            ("perf.1", "driver", (0.5, 1.5), 1e6),
+        )
+        for at in times
+        for metric in ("instructions", "context-switches", "instructions.running")
+    ]
+    used = of_one(rows, [(0, 2, 2000)])
+    assert used.per_op == pytest.approx({"server.instructions": 6000.0, "driver.instructions": 1000.0})
