@@ -148,7 +148,7 @@ class Execution:
             self.system.check(limits.stop)
             self.site.guard.grew(size_of(self.system.place.data) - size_of(snapshot))
             self._take_part()
-        if self._seen:
+        if any(observer.takes_stacks for observer, _ in self._seen):
             with self._timed(Step.OBSERVE):
                 self._stacks = self._stacks_of_part()
 

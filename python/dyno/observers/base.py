@@ -36,6 +36,8 @@ class Observer(ABC, Generic[O]):
 
     kind: ClassVar[str]
     Options: ClassVar[type[Frozen]]
+    takes_stacks: ClassVar[bool] = False
+    """Whether `stacks` gives some, which takes time after the run."""
 
     def __init__(self, options: O, host: LocalHost, core: str, folder: Path, logs: Path) -> None:
         self.options = options

@@ -47,6 +47,7 @@ class PerfRecordObserver(Observer[PerfRecordOptions]):
 
     kind = "perf-record"
     Options = PerfRecordOptions
+    takes_stacks = True
 
     def __init__(self, options: PerfRecordOptions, host: LocalHost, core: str, folder: Path, logs: Path) -> None:
         super().__init__(options, host, core, folder, logs)
