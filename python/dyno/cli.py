@@ -17,14 +17,17 @@ from rich.console import Console
 
 from dyno import __version__
 from dyno.analysis import (
+    Instructions,
     Session,
     agreement,
     analyse,
     cannot_tell,
     compare_folders,
+    flames_of,
     forecast_throughput,
     gate_blocks,
     gate_sessions,
+    instructions,
     refuse_unlike,
     timing,
     usages,
@@ -34,13 +37,17 @@ from dyno.design import FEWEST_BLOCKS, forecast, of_pilot
 from dyno.hosts import LocalHost, UndoJournal, tools, undo
 from dyno.hosts.doctor import examine
 from dyno.hosts.environment import capture, differences
+from dyno.hosts.flames import draw
 from dyno.hosts.leftovers import UndoError
 from dyno.hosts.local import core_binary
 from dyno.lab import Ending, Interrupt, Lab, Rooms, refuse_full_disk
+from dyno.lab.counting import INSTRUCTIONS, LENGTH, counting, shortened
 from dyno.model.base import RunError, UserError
 from dyno.model.disturbances import disturbances
 from dyno.model.findings import Findings
+from dyno.model.flames import DrawnFlame
 from dyno.model.gate import Gate
+from dyno.model.hot_spots import Rule, parse_rules
 from dyno.model.responses import lookup
 from dyno.model.responses import names as response_names
 from dyno.model.run import Outcome, RunRecord
@@ -248,6 +255,77 @@ def _pilot(
     return NOT_OK if silent else DONE
 
 
+@main.command("instructions")
+@_study_options
+@click.option("--scale", default="default", show_default=True)
+@click.option(
+    "--operations",
+    type=click.IntRange(min=1),
+    default=10_000,
+    show_default=True,
+    help="Count so many, and twice as many: the difference is that of operations alone.",
+)
+@_places
+@click.option("--format", "form", type=click.Choice(["table", "json"]), default="table", show_default=True)
+@_answers_for_errors
+def count_instructions(
+    file: Path,
+    scale: str,
+    overrides: tuple[str, ...],
+    operations: int,
+    results: Path,
+    work: Path | None,
+    form: str,
+) -> int:
+    """Count the instructions per operation of each cell's server under valgrind, where no hardware counter does.
+
+    Each cell is run twice at two lengths, natively and without limits, some fifty times slower than it is. The runs are
+    kept as those of a pilot, and count in nothing else.
+    """
+    rooms = counting(Rooms.open())
+    study = shortened(load(file, Rooms.open().kinds(), scale=scale, overrides=overrides), operations)
+    _refuse_uncounted(rooms, study)
+    done, ending = _carry_out(rooms, study, file, core_binary(), results, work)
+    if ending is None or not ending.completed:
+        return INTERRUPTED if ending and ending.interrupted else NOT_OK
+    found = list(instructions(done.runs, LENGTH, INSTRUCTIONS))
+    _show_instructions(found, form)
+    lost = [each for each in found if each.mean is None]
+    for each in lost:
+        levels = " ".join(f"{name}={level}" for name, level in each.levels.items()) or "the only cell"
+        click.echo(f"dyno: {levels}: was not counted at both lengths; see {done.folder}", err=True)
+    return NOT_OK if lost else DONE
+
+
+def _refuse_uncounted(rooms: Rooms, study: Study) -> None:
+    for cell in study.cells:
+        system, workload = rooms.systems[cell.system.kind], rooms.workloads[cell.workload.kind]
+        if system.reached_by(system.Options.model_validate(cell.system.options)) is None:
+            raise UserError(f"{cell.system.kind} lives in the driver's process: there is no server to count")
+        try:
+            workload.Options.model_validate(cell.workload.options)
+        except ValueError as error:
+            raise UserError(
+                f"workload {cell.workload.kind} cannot be cut to a number of operations: {' '.join(str(error).split())}"
+            ) from None
+
+
+def _show_instructions(found: Sequence[Instructions], form: str) -> None:
+    if form == "json":
+        rows = [
+            {"levels": each.levels, "lengths": each.lengths, "per_operation": each.per_operation, "mean": each.mean}
+            for each in found
+        ]
+        click.echo(json.dumps({"counted_by": "valgrind --tool=callgrind", "cells": rows}, indent=1))
+        return
+    click.echo("Instructions per operation of the server in user mode, counted by valgrind's callgrind:")
+    for each in found:
+        levels = " ".join(f"{name}={level}" for name, level in each.levels.items()) or "the only cell"
+        single = ", ".join(f"{value:,.0f}" for value in each.per_operation) or "not counted"
+        told = f"{each.mean:,.0f} ({single})" if each.mean is not None and len(each.per_operation) > 1 else single
+        click.echo(f"{levels}: {told}")
+
+
 @main.command()
 @_answers_for_errors
 def schema() -> int:
@@ -395,7 +473,7 @@ def _conclude(folder: Path, ending: Ending | None, *, shows: bool = True) -> int
     """Report what there is, name what is not as it should be, and choose the exit status."""
     results = Results(folder)
     findings = _findings(results)
-    click.echo(f"report: {write_report(results, findings, folder)}", err=True)
+    click.echo(f"report: {write_report(results, findings, folder, _flames(results))}", err=True)
     if shows:
         show_findings(findings, Console(highlight=False))
         _show_block(results)
@@ -407,10 +485,17 @@ def _conclude(folder: Path, ending: Ending | None, *, shows: bool = True) -> int
     return NOT_OK if wrong or (ending and not ending.completed) else DONE
 
 
-def _findings(results: Results, explained: Sequence[str] = ()) -> Findings:
+def _findings(results: Results, explained: Sequence[str] = (), rules: Sequence[Rule] = ()) -> Findings:
     disturbed = tuple(disturbances(results.environment))
     return analyse(
-        results.study, results.runs, ended=results.ended, explained=explained, disturbed=disturbed, used=_used(results)
+        results.study,
+        results.runs,
+        ended=results.ended,
+        explained=explained,
+        disturbed=disturbed,
+        used=_used(results),
+        stacks=results.all_stacks().collect(),
+        rules=rules,
     )
 
 
@@ -418,6 +503,29 @@ def _used(results: Results) -> dict[int, Usage]:
     """What the observed runs used, by run."""
     cpus = results.environment.get("cpu", {}).get("online")
     return usages(results.runs, results.all_samples(), results.all_intervals(), cpus if isinstance(cpus, int) else None)
+
+
+def _flames(results: Results) -> list[DrawnFlame]:
+    """The flame graphs of a report; none where no call stacks were taken."""
+    flames = list(flames_of(results.study, results.runs, results.all_stacks().collect()))
+    return draw(core_binary(), flames) if flames else []
+
+
+def _rules(file: Path | None) -> tuple[Rule, ...]:
+    if file is None:
+        return ()
+    try:
+        return parse_rules(file.read_text(encoding="utf-8"), str(file))
+    except (OSError, UnicodeDecodeError) as error:
+        raise UserError(f"--hot-spots {file}: {getattr(error, 'strerror', None) or error}") from error
+
+
+_hot_spots = click.option(
+    "--hot-spots",
+    "rules",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="More rules of what functions do (TOML), asked before dyno's own.",
+)
 
 
 def _what_is_wrong(study: Study, runs: Sequence[RunRecord], findings: Findings) -> list[str]:
@@ -443,13 +551,14 @@ def _what_is_wrong(study: Study, runs: Sequence[RunRecord], findings: Findings) 
 @click.option("--format", "form", type=click.Choice(["table", "json", "csv"]), default="table", show_default=True)
 @click.option("--response", "chosen", multiple=True, help="Show this response; may be given several times.")
 @click.option("--timing", "timed", is_flag=True, help="Show where the time of runs went instead, step by step.")
+@_hot_spots
 @_answers_for_errors
-def show(folder: Path, form: str, chosen: tuple[str, ...], timed: bool) -> int:
+def show(folder: Path, form: str, chosen: tuple[str, ...], timed: bool, rules: Path | None) -> int:
     """Show what a results folder says."""
     results = Results(folder)
     if timed:
         return _show_timing(results, form, chosen)
-    findings = _findings(results, chosen)
+    findings = _findings(results, chosen, _rules(rules))
     known = list(dict.fromkeys(cell.response for cell in findings.cells))
     for name in chosen:
         if name not in known:
@@ -513,13 +622,14 @@ def forecast_clients(folder: Path, at: str, form: str) -> int:
 @click.option(
     "--out", type=click.Path(path_type=Path, file_okay=False), help="Where to write; default: the folder itself."
 )
+@_hot_spots
 @_answers_for_errors
-def report(folder: Path, out: Path | None) -> int:
+def report(folder: Path, out: Path | None, rules: Path | None) -> int:
     """Write a results folder's report: one HTML page, and each figure as SVG, PNG and CSV."""
     results = Results(folder)
-    findings = _findings(results)
+    findings = _findings(results, rules=_rules(rules))
     try:
-        click.echo(write_report(results, findings, out or folder))
+        click.echo(write_report(results, findings, out or folder, _flames(results)))
     except OSError as error:
         raise UserError(f"cannot write the report: {error}; choose another place with --out") from error
     return DONE

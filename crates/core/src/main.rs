@@ -6,6 +6,7 @@
 
 mod cut;
 mod drive;
+mod flame;
 mod merge;
 mod versions;
 mod watch;
@@ -33,6 +34,10 @@ enum Command {
     Cut(cut::Arguments),
     /// Sample the machine and processes until told to stop
     Watch(watch::Arguments),
+    /// Fold what `perf script` printed into a line a stack
+    Fold(flame::FoldArguments),
+    /// Draw flame graphs of folded stacks, or of what changed between two
+    Flame(flame::FlameArguments),
     /// Show the versions of the program and of what is built into it
     Version {
         /// As one JSON object
@@ -48,6 +53,8 @@ fn main() -> ExitCode {
         Command::Merge(arguments) => merge::run(&arguments),
         Command::Cut(arguments) => cut::run(&arguments),
         Command::Watch(arguments) => watch::run(&arguments),
+        Command::Fold(arguments) => flame::fold(&arguments),
+        Command::Flame(arguments) => flame::run(&arguments),
         Command::Version { json } => {
             versions::show(json);
             Ok(ExitCode::SUCCESS)

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
+from typing import NamedTuple
+
+import polars as pl
 
 from dyno.analysis import claims, effects, per_op, published, targets
 from dyno.analysis.answer import answer, no_ok_run, not_judged, staged_answer
@@ -13,6 +16,7 @@ from dyno.analysis.comparisons import compare
 from dyno.analysis.confounders import beside, confounders, of_pairs
 from dyno.analysis.database import database
 from dyno.analysis.drift import drift
+from dyno.analysis.hot_spots import hot_spots
 from dyno.analysis.laws import operational_laws
 from dyno.analysis.notes import notes
 from dyno.analysis.overall import overall
@@ -32,6 +36,7 @@ from dyno.model.findings import (
     Laws,
     OverallRatio,
 )
+from dyno.model.hot_spots import Rule
 from dyno.model.run import Outcome, RunRecord
 from dyno.model.stages import comparing
 from dyno.model.study import Study
@@ -39,6 +44,13 @@ from dyno.model.units import counted
 from dyno.model.usage import FOREMOST, Usage
 
 PILOT = "No answer: this is a pilot, a few blocks to plan the study by."
+
+
+class _Sampled(NamedTuple):
+    """Call stacks, and the rules that are asked of them first."""
+
+    stacks: pl.DataFrame | None
+    rules: Sequence[Rule]
 
 
 def analyse(
@@ -49,10 +61,13 @@ def analyse(
     explained: Sequence[str] = (),
     disturbed: Sequence[str] = (),
     used: Mapping[int, Usage] = MappingProxyType({}),
+    stacks: pl.DataFrame | None = None,
+    rules: Sequence[Rule] = (),
 ) -> Findings:
     """All that the runs of a study say. `ended` is why the study ended; None where it has not.
 
-    `used` is what the observed ones used, by run.
+    `used` is what the observed ones used, by run. `stacks` are the call stacks of runs, with the run's number in `run`;
+    `rules` say what their functions do, before the study's rules and dyno's own.
 
     What explains the variation, the shape over ordered factors and drift are given of the deciding response, and of
     those that `explained` names besides. `disturbed` says what else went on on the machine.
@@ -60,7 +75,7 @@ def analyse(
     Raises ValueError for a run of a cell that the study has not.
     """
     found = _whole if study.stages is None else _staged
-    return found(study, runs, ended, explained, disturbed, used)
+    return found(study, runs, ended, explained, disturbed, used, _Sampled(stacks, rules))
 
 
 def _staged(
@@ -70,11 +85,14 @@ def _staged(
     explained: Sequence[str],
     disturbed: Sequence[str],
     used: Mapping[int, Usage],
+    sampled: _Sampled,
 ) -> Findings:
     """Findings of stage two alone, with what stage one picked for it beside them."""
     chosen = choose(study, runs)
     compared = compared_runs(runs, chosen)
-    found = _whole(comparing(study, [choice.cell for choice in chosen]), compared, ended, explained, disturbed, used)
+    found = _whole(
+        comparing(study, [choice.cell for choice in chosen]), compared, ended, explained, disturbed, used, sampled
+    )
     return found.model_copy(
         update={
             "answer": _staged_answer(study, runs, found, chosen),
@@ -104,6 +122,7 @@ def _whole(
     explained: Sequence[str],
     disturbed: Sequence[str],
     used: Mapping[int, Usage],
+    sampled: _Sampled,
 ) -> Findings:
     table = tabulate(study, runs, used)
     cells: list[CellSummary] = []
@@ -168,6 +187,7 @@ def _whole(
         laws=laws,
         database=tuple(database(study, table)),
         verdicts=tuple(verdicts(study, [*table.ok_runs, *table.other_runs], used)),
+        hot_spots=() if sampled.stacks is None else tuple(hot_spots(study, table, sampled.stacks, sampled.rules)),
     )
 
 

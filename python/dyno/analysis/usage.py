@@ -45,6 +45,18 @@ _OF_NETWORK: Final = {"net.txkB_s": ("net.sent", _KIB), "net.txpck_s": ("net.pac
 _OF_MACHINE: Final = {"vm.cs": ("machine.switches", 1.0)}
 # Of several subjects the one that has most tells, not their sum: the busiest thread, the busiest interface.
 _MOST: Final = ("proc.cpu_max_thread", "net.ifutil")
+# Events of perf. Switches and faults are those of the processes above, and CPU time is that of the scheduler.
+_OF_PERF: Final = {
+    "cycles": "cycles",
+    "instructions": "instructions",
+    "branches": "branches",
+    "branch-misses": "branch_misses",
+    "cache-references": "cache_references",
+    "cache-misses": "cache_misses",
+    "dTLB-load-misses": "dtlb_misses",
+    "iTLB-load-misses": "itlb_misses",
+    "cpu-migrations": "migrations",
+}
 _RESTING: Final = ("cpu.idle", "cpu.iowait", "cpu.steal")
 
 
@@ -201,6 +213,10 @@ def _usage(
             elif told_s > 0:
                 name, mean = f"{whose}.{metric}", amount / told_s
                 means[name] = max(means.get(name, 0.0), mean) if metric in _MOST else means.get(name, 0.0) + mean
+        elif source.startswith("perf"):
+            whose = _DRIVER if subject == _DRIVER else "server"
+            if metric in _OF_PERF and (name := f"{whose}.{_OF_PERF[metric]}") in known:
+                add(name, amount, source)
         elif metric in known:
             add(metric, amount, source)  # an observer that tells of a resource by its name
         elif metric in _OF_DISK:

@@ -62,7 +62,7 @@ class Recipe:
 class Launch:
     """A server to start. Its paths are those of the host: a deployment makes `data` and `folders` be there.
 
-    `marker`, `undo_by`: see `LocalHost.start_server`.
+    `marker`, `undo_by`: see `LocalHost.start_server`. `loading`: nothing is measured of it.
     """
 
     argv: tuple[str, ...]
@@ -72,6 +72,7 @@ class Launch:
     folders: tuple[Path, ...] = ()
     undo_by: signal.Signals = signal.SIGKILL
     account: Account | None = None
+    loading: bool = False
 
 
 class Running(ABC):
@@ -127,6 +128,10 @@ class Deployment(ABC):
         The same keys for every deployment. Raises RunError.
         """
         return facts_of(running.pid, self.data, self.data_while_running())
+
+    def counted(self) -> Mapping[str, float]:
+        """What it counted of the server that ended last, for the run's status."""
+        return {}
 
     def destroy(self) -> None:  # noqa: B027 - most have nothing to end
         """End all that `provision` started."""

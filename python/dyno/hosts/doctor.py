@@ -12,10 +12,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from dyno.hosts import files, pagecache, programs, tools, undo
+from dyno.hosts import files, pagecache, perf, programs, tools, undo
 from dyno.hosts.leftovers import CGROUPS
 from dyno.hosts.local import core_binary
-from dyno.model.base import UserError
+from dyno.model.base import RunError, UserError
 from dyno.model.units import format_size
 
 _LEAST_FREE = 2 * 1024**3
@@ -53,7 +53,7 @@ def examine(folder: Path) -> list[Check]:
             ("btrfs", _program("mkfs.btrfs", "for `host.file_system` of kind btrfs: install Debian's btrfs-progs")),
             ("Docker", _engine("dockerd", "docker.io")),
             ("Podman", _engine("podman", "podman")),
-            ("perf", _program("perf", "to count what CPUs do and to find hot spots: install Debian's linux-perf")),
+            ("perf", _perf),
             ("hardware counters", _counters),
             ("instruction counts", _valgrind),
             ("MariaDB", _program("mariadbd", "install Debian's mariadb-server")),
@@ -185,14 +185,28 @@ def _loops(name: str, _folder: Path) -> Check:
     return Check(name, found is not None, found or "losetup is not installed", remedy=remedy)
 
 
+def _perf(name: str, _folder: Path) -> Check:
+    what = "to count what CPUs do and to find hot spots"
+    found = shutil.which("perf")
+    if found is None:
+        return Check(name, False, "perf is not installed", remedy=f"{what}: install Debian's linux-perf")
+    try:
+        perf.program()
+    except RunError as error:
+        remedy = f"{what}: run as root, or have kernel.perf_event_paranoid set to 2 or less"
+        return Check(name, False, str(error), remedy=remedy)
+    return Check(name, True, found)
+
+
 def _counters(name: str, _folder: Path) -> Check:
     remedy = "a machine (or hypervisor) that lets cycles and instructions be counted, and Debian's linux-perf"
-    perf = shutil.which("perf")
-    if perf is None:
+    found = shutil.which("perf")
+    if found is None:
         return Check(name, False, "perf is not installed", remedy=remedy)
-    argv = [perf, "stat", "-x,", "-e", "instructions:u", "true"]
-    answer = subprocess.run(argv, capture_output=True, text=True, timeout=30, check=False)
-    holds = answer.returncode == 0 and "not supported" not in answer.stderr and "not counted" not in answer.stderr
+    try:
+        holds = perf.counts(found, "instructions:u")
+    except RunError as error:
+        return Check(name, False, str(error), remedy=remedy)
     return Check(name, holds, "visible" if holds else "not visible on this machine", remedy=remedy)
 
 

@@ -29,7 +29,7 @@ def storage_use(pids: Iterable[int]) -> StorageUse | None:
         own = _counters(pid)
         if own is None:
             return None
-        for each in (own, *filter(None, map(_counters, _descendants(pid)))):
+        for each in (own, *filter(None, map(_counters, descendants(pid)))):
             read += each["read_bytes"]
             written += each["write_bytes"] - each["cancelled_write_bytes"]
     return StorageUse(read, written)
@@ -44,7 +44,8 @@ def _counters(pid: int) -> dict[str, int] | None:
         return None
 
 
-def _descendants(pid: int) -> Iterator[int]:
+def descendants(pid: int) -> Iterator[int]:
+    """Its children, and theirs, as far as they are there."""
     for children in Path(f"/proc/{pid}/task").glob("*/children"):
         try:
             found = [int(child) for child in children.read_text().split()]
@@ -52,4 +53,4 @@ def _descendants(pid: int) -> Iterator[int]:
             continue  # the thread ended meanwhile
         for child in found:
             yield child
-            yield from _descendants(child)
+            yield from descendants(child)

@@ -76,6 +76,7 @@ class Execution:
     _part: MeasuredPart | None = None
     _seen: list[tuple[Observer[Any], pl.DataFrame]] = field(default_factory=list)
     _samples: pl.DataFrame | None = None
+    _stacks: pl.DataFrame | None = None
     _observed: dict[str, float] = field(default_factory=dict)
     _settings: dict[str, Any] = field(default_factory=dict)
     _status: dict[str, float] = field(default_factory=dict)
@@ -122,6 +123,7 @@ class Execution:
             logs=self.logs,
             intervals=measured.intervals if measured else None,
             samples=self._samples,
+            stacks=self._stacks,
             histogram_log=measured.histogram_log if measured else None,
         )
 
@@ -149,6 +151,9 @@ class Execution:
             self.site.guard.grew(size_of(self.system.place.data) - size_of(snapshot))
             self._take_part()
             self._refuse_saturated_driver()
+        if any(observer.takes_stacks for observer, _ in self._seen):
+            with self._timed(Step.OBSERVE):
+                self._stacks = self._stacks_of_part()
 
     def _operate(self) -> None:
         limits = self.study.limits
@@ -265,6 +270,7 @@ class Execution:
         with self._timed(Step.STOP), self._telling_why_killed():
             try:
                 self.system.stop(self.study.limits.stop)
+                self._status |= self.site.deployment.counted()
             except RunError:
                 self._ended_badly = True
                 raise
@@ -322,6 +328,10 @@ class Execution:
             there = ", ".join(sorted(given))
             raise InvalidRun(f"the driver gave no {wanted!r} (replicates.of); it gave {there}")
 
+    def _notes(self) -> Iterator[str]:
+        for observer, _ in self._seen:
+            yield from observer.notes()
+
     def _take_part(self) -> None:
         """Find out what the run went through, and keep what counts of it. The system has stopped by then."""
         runner, measured = self._runner, self._measured
@@ -348,6 +358,15 @@ class Execution:
         use = driver_use(self._samples, self._measured, self.workload.clients(), self.cell.host.pin.driver)
         if use is not None and (why := why_driver_is_the_limit(use)):
             raise InvalidRun(why)
+
+    def _stacks_of_part(self) -> pl.DataFrame | None:
+        measured = self._measured
+        if measured is None or measured.measured_from_ns is None or measured.measured_to_ns is None:
+            return None
+        part = measured.measured_from_ns, measured.measured_to_ns
+        found = [observer.stacks(*part, self.study.limits.stop) for observer, _ in self._seen]
+        taken = [each for each in found if each is not None]
+        return pl.concat(taken) if taken else None
 
     def _seed(self) -> int:
         # One seed a block: the cells of a block are asked the same questions, which takes that noise out of ratios.
@@ -442,7 +461,7 @@ class Execution:
             driver=measured.job if measured else {},
             loop=measured.loop if measured else None,
             rate_per_s=measured.rate_per_s if measured else None,
-            notes=measured.notes if measured else (),
+            notes=(*(measured.notes if measured else ()), *self._notes()),
             ended_by=measured.ended_by if measured else None,
             halted=self.disk_full and outcome is Outcome.FAILED,
         )

@@ -131,6 +131,9 @@ class Lab:
         """Have ready all that runs need. Raises UserError where this machine cannot give it."""
         logs, limit = self._workspace / "logs", self._study.limits.provision
         self._try_host()
+        for observer in self._observers(self._staging / "provision"):
+            with refused(f"observer {observer.kind} cannot be provided"):
+                observer.provision(limit)
         for cell in self._study.cells:
             workload = self._workload(cell)
             if workload.program() not in self._drivers:

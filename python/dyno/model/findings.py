@@ -865,6 +865,37 @@ class BottleneckVerdict(Frozen):
     next: Annotated[str, Field(description="what would hold it back next; empty where that is not known")] = ""
 
 
+class HotSymbol(Frozen):
+    """Where CPU time was spent: the innermost function of call stacks."""
+
+    symbol: Annotated[str | None, Field(description="null where it is not known")]
+    module: Annotated[str, Field(description="program or library; kernel, and jit for code made at run time")]
+    group: str
+    share: Annotated[float, Field(description="of the samples; mean over the runs")]
+
+
+class HotGroup(Frozen):
+    """What CPU time was spent on, by the functions of call stacks."""
+
+    group: Annotated[str, Field(description="`other` is what no rule knows")]
+    share: Annotated[float, Field(description="of the samples; mean over the runs")]
+    ci: Annotated[Interval | None, Field(description="over the runs, at the study's confidence; null for one run")]
+    symbols: Annotated[tuple[HotSymbol, ...], Field(description="the first of it")]
+
+
+class HotSpots(Frozen):
+    """What the system's CPU time was spent on in one cell, of samples of its measured parts."""
+
+    cell: int
+    levels: dict[str, str]
+    event: Annotated[str, Field(description="what was sampled by: cycles, or cpu-clock, which is a timer")]
+    runs: Annotated[int, Field(description="ok runs that were sampled")]
+    samples: int
+    groups: Annotated[tuple[HotGroup, ...], Field(description="the largest first, and `other` last")]
+    symbols: Annotated[tuple[HotSymbol, ...], Field(description="the largest of all")]
+    unknown: Annotated[float, Field(description="share of samples whose innermost function is not known")]
+
+
 class Findings(Frozen):
     """All that a results folder says."""
 
@@ -921,3 +952,4 @@ class Findings(Frozen):
     verdicts: Annotated[
         tuple[BottleneckVerdict, ...], Field(description="what held each cell back, of those that were observed")
     ] = ()
+    hot_spots: Annotated[tuple[HotSpots, ...], Field(description="of the cells whose call stacks were taken")] = ()

@@ -146,7 +146,9 @@ class RunRecord(Frozen):
         str | None, Field(description="closed, or open: requests arrive whether or not others were answered")
     ] = None
     rate_per_s: Annotated[float | None, Field(description="requests a second asked for, of an open loop")] = None
-    notes: Annotated[tuple[str, ...], Field(description="what a reader must know of how it was driven")] = ()
+    notes: Annotated[
+        tuple[str, ...], Field(description="what a reader must know of how it was driven and observed")
+    ] = ()
     halted: Annotated[bool, Field(description="the study was stopped here; its slot is tried again")] = False
     ended_by: Annotated[
         str | None, Field(description="what ended the driving: operations, duration, signal or error")

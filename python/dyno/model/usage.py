@@ -97,6 +97,16 @@ _KNOWN = {
         Resource("server.cache_misses", "pages that were not in the system's own cache", "1"),
         Resource("server.instructions", "instructions of the system", "1"),
         Resource("server.cycles", "cycles of the system", "1"),
+        Resource("server.branches", "branches of the system", "1"),
+        Resource("server.branch_misses", "branches of the system that were predicted wrongly", "1"),
+        Resource("server.cache_references", "references of the system to the last cache", "1"),
+        Resource("server.cache_misses", "misses of the system in the last cache", "1"),
+        Resource("server.dtlb_misses", "misses of the system in the TLB, of data", "1"),
+        Resource("server.itlb_misses", "misses of the system in the TLB, of instructions", "1"),
+        Resource("server.migrations", "moves of the system's threads to another CPU", "1"),
+        Resource("driver.instructions", "instructions of the driver", "1"),
+        Resource("driver.cycles", "cycles of the driver", "1"),
+        Resource("driver.migrations", "moves of the driver's threads to another CPU", "1"),
         Resource("workload.written", "written by the workload", "B"),
     )
 }

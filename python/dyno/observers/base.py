@@ -25,6 +25,13 @@ SAMPLE_COLUMNS = {
 }
 """The columns of `samples.parquet`; names and units of the metrics stand in `schema/metrics.json`."""
 
+STACK_COLUMNS = {"subject": pl.String, "event": pl.String, "stack": pl.String, "samples": pl.Int64}
+"""The columns of `stacks.parquet`: call stacks of a run's measured part, each as `thread;outermost;...;innermost`.
+
+A frame is `symbol_[k]` in the kernel, `symbol_[j]` in code made at run time, `symbol@file` elsewhere, `[file]` where
+the symbol is not known.
+"""
+
 
 class Observer(ABC, Generic[O]):
     """One observer on one host for one run. Raises RunError: a run that was to be observed and was not has failed."""
@@ -33,6 +40,8 @@ class Observer(ABC, Generic[O]):
     Options: ClassVar[type[Frozen]]
     connections: ClassVar[int] = 0
     """How many connections to the system it takes for itself."""
+    takes_stacks: ClassVar[bool] = False
+    """Whether `stacks` gives some, which takes time after the run."""
 
     def __init__(self, options: O, host: LocalHost, core: str, folder: Path, logs: Path) -> None:
         self.options = options
@@ -43,6 +52,9 @@ class Observer(ABC, Generic[O]):
 
     def looks_at(self, counters: Callable[[float], CounterSource | None]) -> None:
         """Told before it is started, by whom the system can be asked for its counters; see `System.counters`."""
+
+    def provision(self, limit: float) -> None:
+        """Once a study, before its first run: raise RunError where this machine cannot give what it needs."""
 
     @abstractmethod
     def start(self, limit: float) -> None:
@@ -59,3 +71,11 @@ class Observer(ABC, Generic[O]):
     def responses(self, samples: pl.DataFrame, from_ns: int, to_ns: int) -> dict[str, float]:
         """What it says of the measured part of a run as a whole, as responses. `samples` are those that it gave."""
         return {}
+
+    def stacks(self, from_ns: int, to_ns: int, limit: float) -> pl.DataFrame | None:
+        """Call stacks of the measured part of a run, in `STACK_COLUMNS`; None where it takes none. After `stop`."""
+        return None
+
+    def notes(self) -> tuple[str, ...]:
+        """What a reader must know of what it saw, and did not see. After `stop`."""
+        return ()

@@ -35,6 +35,7 @@ from dyno.model.findings import (
     format_reached,
     format_share,
 )
+from dyno.model.flames import DrawnFlame
 from dyno.model.run import RunRecord
 from dyno.model.stages import comparing
 from dyno.model.study import Study
@@ -43,6 +44,7 @@ from dyno.report import figures
 from dyno.report.database import groups
 from dyno.report.figures import Figure, Palette
 from dyno.report.figures.style import capital, label, varied
+from dyno.report.hot_spots import HotCell, about, hot_spots_part, symbol_name
 from dyno.report.per_op import costs
 from dyno.report.runs import notable
 from dyno.report.selfcheck import block_of
@@ -98,7 +100,7 @@ class _Causes:
         return [*self.residuals, *self.shapes, *self.drift]
 
 
-def write(results: Source, findings: Findings, out_dir: Path) -> Path:
+def write(results: Source, findings: Findings, out_dir: Path, flames: Sequence[DrawnFlame] = ()) -> Path:
     """Write report.html and figures/*.{svg,png,csv}; gives the path of report.html. Raises OSError."""
     study = _compared(results.study, findings)
     charts, timelines = _charts(study, findings), _timelines(results, findings)
@@ -111,8 +113,12 @@ def write(results: Source, findings: Findings, out_dir: Path) -> Path:
         _replace(folder / f"{figure.name}.svg", figure.svg.encode())
         _replace(folder / f"{figure.name}.png", figure.png)
         _replace(folder / f"{figure.name}.csv", figure.csv.encode())
+    for flame in flames:
+        _replace(folder / f"{flame.name}.svg", flame.file.encode())
     target = out_dir / "report.html"
-    _replace(target, _page(results, study, findings, pooled, charts, causes, bounds, timelines).encode())
+    hot_spots = hot_spots_part(findings, flames)
+    page = _page(results, study, findings, pooled, charts, causes, bounds, timelines, hot_spots)
+    _replace(target, page.encode())
     return target
 
 
@@ -161,6 +167,7 @@ def _page(
     causes: _Causes,
     bounds: Sequence[Figure],
     timelines: Sequence[Figure],
+    hot_spots: Sequence[HotCell],
 ) -> str:
     script = _text("report.js")
     template = _environment().get_template("report.html.j2")
@@ -183,6 +190,7 @@ def _page(
         laws_faults=findings.laws.faults[:MOST_FAILURES],
         timelines=[_shown(figure) for figure in timelines],
         database=groups(findings),
+        hot_spots=hot_spots,
         failures=findings.failures[:MOST_FAILURES],
         verdict_groups=list(verdict_groups(findings)),
         environment=results.environment,
@@ -248,6 +256,8 @@ def _environment() -> Environment:
         several=_several,
         title_of=_title,
         unbroken=_unbroken,
+        about_samples=about,
+        symbol_name=symbol_name,
     )
     environment.tests["mapping"] = lambda value: isinstance(value, Mapping)
     environment.tests["table"] = _is_table

@@ -36,6 +36,7 @@ from dyno.model.findings import (
 from dyno.model.run import Step
 from dyno.model.units import format_percent
 from dyno.report.database import on_terminal as of_database
+from dyno.report.hot_spots import show_hot_spots
 from dyno.report.laws import forecasts_in_words, laws_in_words
 from dyno.report.per_op import on_terminal as per_operation
 from dyno.report.selfcheck import Block
@@ -111,6 +112,7 @@ def show(findings: Findings, console: Console, chosen: Sequence[str] | None = No
             _heading("What held each cell back"),
             *(Text(_plain(line)) for line in verdict_lines(findings)),
         ]
+    parts += show_hot_spots(findings)
     _print(console, Group(*parts))
 
 

@@ -31,6 +31,7 @@ PILOTS = "pilots"
 
 _INTERVALS = "intervals.parquet"
 _SAMPLES = "samples.parquet"
+_STACKS = "stacks.parquet"
 _SELFCHECK = "selfcheck.json"
 
 
@@ -162,6 +163,10 @@ class Results:
     def all_samples(self) -> pl.LazyFrame:
         """The samples of all runs, with the run's number in `run`."""
         return self._scan(_SAMPLES)
+
+    def all_stacks(self) -> pl.LazyFrame:
+        """The call stacks of all runs, with the run's number in `run`; of no columns where none were taken."""
+        return self._scan(_STACKS)
 
     def lock(self) -> None:
         """Make this the only dyno that adds to the folder. Raises StoreError where another does."""

@@ -19,6 +19,7 @@ class Staged:
     logs: Path
     intervals: pl.DataFrame | None = None
     samples: pl.DataFrame | None = None
+    stacks: pl.DataFrame | None = None
     histogram_log: Path | None = None
 
 
@@ -29,6 +30,8 @@ def write(staged: Staged, folder: Path) -> None:
         staged.intervals.write_parquet(folder / "intervals.parquet")
     if staged.samples is not None:
         staged.samples.write_parquet(folder / "samples.parquet")
+    if staged.stacks is not None:
+        staged.stacks.write_parquet(folder / "stacks.parquet")
     if staged.histogram_log is not None:
         staged.histogram_log.rename(folder / "latency.hlog")
     logs = folder / "logs"

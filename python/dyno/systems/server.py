@@ -274,6 +274,7 @@ class ServerSystem(System[O]):
             folders=(folder,),
             undo_by=self.undo_by,
             account=self._account(),
+            loading=self.loading,
         )
         self._limits = limit, self._limits[1]
         running = self._start(limit)

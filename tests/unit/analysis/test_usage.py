@@ -235,3 +235,17 @@ def test_control_groups_are_told_apart_by_whose_they_are() -> None:
     used = of_one(rows, [(0, 1, 10)])
     assert used.means == {"server.cgroup.mem": 5.0, "server.cgroup.throttled": 40.0, "driver.cgroup.mem": 7.0}
     assert used.per_s == {"server.throttled": 0.4}
+
+
+def test_what_perf_counts_is_of_the_system_or_the_driver_each_at_times_of_its_own() -> None:
+    rows: Rows = [
+        (at, source, subject, metric, value)
+        for source, subject, times, value in (
+            ("perf", "mariadbd", (0, 1, 2), 6e6),
+            ("perf.1", "driver", (0.5, 1.5), 1e6),
+        )
+        for at in times
+        for metric in ("instructions", "context-switches", "instructions.running")
+    ]
+    used = of_one(rows, [(0, 2, 2000)])
+    assert used.per_op == pytest.approx({"server.instructions": 6000.0, "driver.instructions": 1000.0})

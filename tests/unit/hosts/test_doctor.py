@@ -24,8 +24,6 @@ def program(folder: Path, name: str) -> None:
 @pytest.mark.parametrize("name", ["Docker", "Podman", "xfs", "btrfs", "loop devices", "CPU and memory limits", "perf"])
 def test_what_make_servers_and_the_kernel_bring_is_found(name: str, checks: dict[str, doctor.Check]) -> None:
     check = checks[name]
-    if name == "perf" and not check.holds:
-        pytest.skip("perf belongs to a kernel; the tests do not install it")
     assert check.holds, f"{check.found}; {check.remedy}"
     assert not check.needed, "it opens a possibility"
 

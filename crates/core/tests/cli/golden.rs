@@ -29,6 +29,7 @@ fn examples(folder: &str) -> Vec<(String, Value)> {
 fn schema_of(name: &str) -> &'static str {
     [
         ("watch-job", "watch-job"),
+        ("flame-job", "flame-job"),
         ("job-", "job"),
         ("result-", "result"),
     ]
@@ -45,7 +46,7 @@ fn every_valid_example_is_valid_by_its_schema() {
     let examples: Vec<_> = examples("golden")
         .into_iter()
         .filter(|(name, _)| {
-            ["watch-job", "job-", "result-"]
+            ["watch-job", "flame-job", "job-", "result-"]
                 .iter()
                 .any(|kind| name.starts_with(kind))
         })

@@ -7,6 +7,7 @@ mod cut;
 mod drive;
 mod drive_failures;
 mod drive_stops;
+mod flame;
 mod freeze;
 mod golden;
 mod merge;

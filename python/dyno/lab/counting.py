@@ -1,0 +1,117 @@
+"""Counting instructions where no counter does: the system's program under valgrind, with a workload cut short."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import signal
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Final
+
+from dyno.deployments.base import Launch, Recipe, Running
+from dyno.deployments.native import Native
+from dyno.lab.rooms import Rooms
+from dyno.model.base import RunError
+from dyno.model.study import Cell, Factor, HostSpec, KindSpec, Level, Study
+
+LENGTH: Final = "operations counted"
+"""The factor of the two lengths: what the longer one takes more is that of operations alone."""
+
+INSTRUCTIONS: Final = "valgrind.instructions"
+
+_BLOCKS: Final = 2
+_SLOWER: Final = 100.0  # than natively, at the worst
+_COLLECTED: Final = re.compile(r"Collected\s*:\s*(\d+)")
+_LEFT_OUT: Final = ("duration", "warmup", "warmup_operations", "warmup_detect", "rate", "arrivals", "min_rate_reached")
+"""What would do other operations than the ones counted, or wants a pace that nothing under valgrind can keep."""
+
+
+class Counted(Native):
+    """Native, under valgrind's callgrind. Loading is not counted, and not slowed down."""
+
+    kind = "native, under valgrind"
+
+    _log: Path | None = None
+    _counted: Mapping[str, float] = {}
+
+    def provision(self, _recipe: Recipe | None, limit: float) -> Mapping[str, str]:
+        """Whether valgrind is there."""
+        valgrind = _valgrind()
+        said = self.site.host.run([valgrind, "--version"], limit=limit, log=self.site.logs / "valgrind-version")
+        return {"valgrind": said.strip()}
+
+    def start(self, launch: Launch, limit: float) -> Running:
+        """As a child of dyno's; valgrind becomes the program, so that its process is that of the server."""
+        if launch.loading:
+            return super().start(launch, limit)
+        # Next to the data, where the server's account may write.
+        self._log = launch.folders[0] / "callgrind" if launch.folders else self.site.work / "callgrind"
+        words = (_valgrind(), "--tool=callgrind", "--callgrind-out-file=/dev/null", f"--log-file={self._log}")
+        return super().start(replace(launch, argv=(*words, *launch.argv)), limit)
+
+    def end(self, running: Running, *, limit: float, farewell: signal.Signals = signal.SIGTERM) -> int:
+        """It tells what it counted when it ends."""
+        status = super().end(running, limit=limit, farewell=farewell)
+        if self._log is not None:
+            try:
+                told = _COLLECTED.findall(self._log.read_text(errors="replace"))
+            except OSError as error:
+                raise RunError(f"valgrind told nothing: {error}") from error
+            self._log = None
+            # Each process that the server forked tells of itself.
+            self._counted = {INSTRUCTIONS: sum(map(float, told))} if told else {}
+        return status
+
+    def counted(self) -> Mapping[str, float]:
+        """Of the server that ended last."""
+        return self._counted
+
+
+def _valgrind() -> str:
+    valgrind = shutil.which("valgrind")
+    if valgrind is None:
+        raise RunError("valgrind is not installed: install Debian's valgrind")
+    return valgrind
+
+
+def counting(rooms: Rooms) -> Rooms:
+    """The same rooms, with every deployment replaced by one that counts."""
+    return replace(rooms, deployments=dict.fromkeys(rooms.deployments, Counted))
+
+
+def shortened(study: Study, operations: int) -> Study:
+    """A pilot of two blocks: each cell at so many operations and at twice as many, natively and without limits."""
+    lengths = (operations, 2 * operations)
+    cells = [
+        _cell(cell, length, 2 * cell.index + place) for cell in study.cells for place, length in enumerate(lengths)
+    ]
+    factor = Factor(name=LENGTH, levels=tuple(Level(value=length) for length in lengths))
+    rule = study.replicates.model_copy(update={"min": _BLOCKS, "max": _BLOCKS, "budget": None, "of": "throughput"})
+    slow = {name: _SLOWER * getattr(study.limits, name) for name in ("start", "ready", "drive", "stop")}
+    return study.model_copy(
+        update={
+            "pilot": True,
+            "factors": (*study.factors, factor),
+            "cells": tuple(cells),
+            "replicates": rule,
+            "limits": study.limits.model_copy(update=slow),
+            "observe": (),
+            "targets": (),
+            "published": None,
+            "stages": None,
+        }
+    )
+
+
+def _cell(cell: Cell, length: int, index: int) -> Cell:
+    given = {name: value for name, value in cell.workload.options.items() if name not in _LEFT_OUT}
+    return cell.model_copy(
+        update={
+            "index": index,
+            "levels": {**cell.levels, LENGTH: str(length)},
+            "host": HostSpec(require=cell.host.require.model_copy(update={"truly_cold": False})),
+            "workload": KindSpec(kind=cell.workload.kind, options={**given, "operations": length}),
+        }
+    )
