@@ -12,6 +12,7 @@ from dyno.analysis.choices import choose, compared_runs, stage_notes, with_tunin
 from dyno.analysis.comparisons import compare
 from dyno.analysis.confounders import beside, confounders, of_pairs
 from dyno.analysis.drift import drift
+from dyno.analysis.interventions import hangs_on, probed
 from dyno.analysis.notes import notes
 from dyno.analysis.overall import overall
 from dyno.analysis.shape import shapes
@@ -26,6 +27,7 @@ from dyno.model.findings import (
     Failure,
     Findings,
     OverallRatio,
+    Probed,
 )
 from dyno.model.run import Outcome, RunRecord
 from dyno.model.stages import comparing
@@ -120,13 +122,14 @@ def _whole(
     drifts = tuple(drift(study, table, response) for response in in_depth)
     deciding_cells = [cell for cell in cells if cell.response == rule.of]
     deciding = [found for found in comparisons if found.response == rule.of]
+    interventions = probed(study, table)
     deciding_effects = [found for found in of_factors if found.response == rule.of]
     return Findings(
         study=study.study,
         pilot=study.pilot,
         question=study.question,
         scale=study.scale,
-        answer=_answer(study, deciding_cells, deciding, deciding_effects, pooled, table, confounding),
+        answer=_answer(study, deciding_cells, deciding, deciding_effects, pooled, table, confounding, interventions),
         response=rule.of,
         confidence=rule.confidence,
         precision=rule.precision,
@@ -152,6 +155,7 @@ def _whole(
         claims=tuple(
             claims.judge(study, table, claim) for claim in (study.published.findings if study.published else ())
         ),
+        interventions=tuple(interventions),
     )
 
 
@@ -163,6 +167,7 @@ def _answer(
     pooled: Sequence[OverallRatio],
     table: Table,
     confounding: Sequence[Confounder],
+    interventions: Sequence[Probed],
 ) -> str:
     if study.pilot:
         return PILOT
@@ -170,6 +175,8 @@ def _answer(
         return no_ok_run(table.other_runs)
     if not study.judged:
         return not_judged([*table.ok_runs, *table.other_runs])
+    if interventions and study.compare is None:
+        return hangs_on(interventions)
     response = study.replicates.of
     deciding = [found for found in pooled if found.response == response]
     told = effects.answer(study, of_factors) or answer(cells, comparisons, deciding, response, table.paces)

@@ -38,7 +38,7 @@ from dyno.model.run import RunRecord
 from dyno.model.stages import comparing
 from dyno.model.study import Study
 from dyno.model.units import format_percent, format_size
-from dyno.report import figures
+from dyno.report import figures, interventions
 from dyno.report.figures import Figure, Palette
 from dyno.report.figures.style import capital, label, varied
 from dyno.report.runs import notable
@@ -83,15 +83,17 @@ class _Causes:
     residuals: list[Figure]
     shapes: list[Figure]
     drift: list[Figure]
+    doses: list[Figure]
 
     @classmethod
     def drawn(cls, study: Study, findings: Findings) -> _Causes:
         residuals, drift = figures.residuals(findings), figures.drift(findings)
         shapes = figures.shapes(study, findings, Palette(study))
-        return cls([residuals] if residuals else [], shapes, [drift] if drift else [])
+        doses = figures.doses(findings)
+        return cls([residuals] if residuals else [], shapes, [drift] if drift else [], [doses] if doses else [])
 
     def all(self) -> list[Figure]:
-        return [*self.residuals, *self.shapes, *self.drift]
+        return [*self.residuals, *self.shapes, *self.drift, *self.doses]
 
 
 def write(results: Source, findings: Findings, out_dir: Path) -> Path:
@@ -173,6 +175,8 @@ def _page(
         shape_figures=[_shown(figure) for figure in causes.shapes],
         drift=_of(findings.drift, findings.response),
         drift_figures=[_shown(figure) for figure in causes.drift],
+        intervention_figures=[_shown(figure) for figure in causes.doses],
+        told_of=interventions,
         timelines=[_shown(figure) for figure in timelines],
         failures=findings.failures[:MOST_FAILURES],
         environment=results.environment,

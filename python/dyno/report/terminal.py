@@ -36,6 +36,7 @@ from dyno.model.findings import (
 )
 from dyno.model.run import Step
 from dyno.model.units import format_percent
+from dyno.report.interventions import show_interventions
 from dyno.report.selfcheck import Block
 from dyno.report.text import foremost, of_device, part_of
 
@@ -95,6 +96,7 @@ def show(findings: Findings, console: Console, chosen: Sequence[str] | None = No
             *(Text(f"- {_plain(note)}") for note in findings.notes),
         ]
     _print(console, Group(*parts))
+    show_interventions(findings.interventions, console)
 
 
 def show_timing(found: Sequence[Timing], compared: str | None, console: Console) -> None:

@@ -16,6 +16,7 @@ from dyno.model.findings import (
     Confounder,
     Crossing,
     Curve,
+    DoseEffect,
     Drift,
     Evidence,
     FactorEffect,
@@ -24,6 +25,7 @@ from dyno.model.findings import (
     FolderAgreement,
     Outlier,
     OverallRatio,
+    Probed,
     PublishedCell,
     PublishedRatio,
     PublishedResult,
@@ -100,6 +102,8 @@ def test_every_key_of_the_findings_is_in_their_reference() -> None:
         FactorEffect,
         Choice,
         Candidate,
+        Probed,
+        DoseEffect,
     )
     for model in (*models, *beside, *causes):
         missing = [name for name in model.model_fields if f"`{name}`" not in text]

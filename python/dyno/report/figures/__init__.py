@@ -6,6 +6,7 @@ No estimate is drawn without its interval, units and n stand in the titles, and 
 from __future__ import annotations
 
 from dyno.report.figures.bars import bars
+from dyno.report.figures.doses import doses
 from dyno.report.figures.drift import drift
 from dyno.report.figures.forest import forest, overall
 from dyno.report.figures.half_normal import half_normal
@@ -20,6 +21,7 @@ __all__ = [
     "Figure",
     "Palette",
     "bars",
+    "doses",
     "drift",
     "forest",
     "half_normal",
