@@ -53,9 +53,10 @@ from dyno.model.responses import names as response_names
 from dyno.model.run import Outcome, RunRecord
 from dyno.model.selfcheck import Scale, Selfcheck
 from dyno.model.study import Cell, Study
-from dyno.model.units import parse_share
+from dyno.model.units import parse_duration, parse_share
 from dyno.model.usage import Usage
 from dyno.planning import ORDER_IS_FIXED, cells_without_spread, prospect_as_json, show_plan, show_prospect
+from dyno.probing import build_probe, told
 from dyno.progress import listener
 from dyno.report import to_csv, to_json
 from dyno.report import write as write_report
@@ -224,10 +225,8 @@ def _seconds_of_runs(rooms: Rooms, study: Study) -> dict[int, float | None]:
 
 
 def _lives(rooms: Rooms, cell: Cell) -> str:
-    if rooms.deployments[cell.deployment].in_container:
-        return "container"
-    kind = rooms.systems[cell.system.kind]
-    return "embedded" if kind.reached_by(kind.Options.model_validate(cell.system.options)) is None else "server"
+    lives = rooms.lives(cell)
+    return "container" if lives.in_container else "embedded" if lives.embedded else "server"
 
 
 def _warn_of_order(study: Study) -> None:
@@ -346,6 +345,57 @@ def run(file: Path, scale: str, overrides: tuple[str, ...], results: Path, work:
     study = load(file, rooms.kinds(), scale=scale, overrides=overrides)
     _warn_of_order(study)
     done, ending = _carry_out(rooms, study, file, core_binary(), results, work, resume=resume)
+    return _conclude(done.folder, ending)
+
+
+@main.command()
+@_study_options
+@click.option("--cell", metavar="FACTOR=LEVEL,...", help="Which cell; may be left out where the study has one.")
+@click.option("--only", multiple=True, metavar="KIND,...", help="These interventions alone; default: all that can be.")
+@click.option("--doses", multiple=True, metavar="KIND=DOSE,...", help="Of a kind, such as sync-delay='1 ms,2 ms,4 ms'.")
+@click.option("--budget", default="10 min", show_default=True, help="No new block is begun that would pass this time.")
+@click.option("--blocks", type=click.IntRange(min=2, max=10_000), help="So many blocks, whatever time they take.")
+@click.option("--scale", default="default", show_default=True)
+@_places
+@click.option("--resume", is_flag=True, help="Go on with this probe's latest results, if they were cut off.")
+@_answers_for_errors
+def probe(
+    file: Path,
+    overrides: tuple[str, ...],
+    cell: str | None,
+    only: tuple[str, ...],
+    doses: tuple[str, ...],
+    budget: str,
+    blocks: int | None,
+    scale: str,
+    results: Path,
+    work: Path | None,
+    resume: bool,
+) -> int:
+    """Slow resources on purpose while one cell of a study is driven, and say what its throughput hangs on."""
+    try:
+        seconds = parse_duration(budget)
+    except ValueError as error:
+        raise UserError(f"--budget {budget}: {error}") from error
+    if seconds <= 0:
+        raise UserError(f"--budget {budget}: should be above 0")
+    for given in doses:
+        if "=" not in given:
+            raise UserError(f"--doses {given}: write a kind and its doses, such as sync-delay='1 ms,2 ms,4 ms'")
+    rooms = Rooms.open()
+    study = load(file, rooms.kinds(), scale=scale, overrides=overrides)
+    found = build_probe(
+        study,
+        rooms,
+        cell=cell,
+        only=[name.strip() for names in only for name in names.split(",")],
+        doses={kind.strip(): text for kind, _, text in (given.partition("=") for given in doses)},
+        budget=seconds,
+        blocks=blocks,
+    )
+    for line in told(found):
+        click.echo(f"dyno: {line}", err=True)
+    done, ending = _carry_out(rooms, found.study, file, core_binary(), results, work, resume=resume)
     return _conclude(done.folder, ending)
 
 

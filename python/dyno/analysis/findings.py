@@ -17,6 +17,7 @@ from dyno.analysis.confounders import beside, confounders, of_pairs
 from dyno.analysis.database import database
 from dyno.analysis.drift import drift
 from dyno.analysis.hot_spots import hot_spots
+from dyno.analysis.interventions import hangs_on, probed
 from dyno.analysis.laws import operational_laws
 from dyno.analysis.notes import notes
 from dyno.analysis.overall import overall
@@ -35,6 +36,7 @@ from dyno.model.findings import (
     Findings,
     Laws,
     OverallRatio,
+    Probed,
 )
 from dyno.model.hot_spots import Rule
 from dyno.model.run import Outcome, RunRecord
@@ -147,13 +149,14 @@ def _whole(
     laws = operational_laws(study, table)
     deciding_cells = [cell for cell in cells if cell.response == rule.of]
     deciding = [found for found in comparisons if found.response == rule.of]
+    interventions = probed(study, table)
     deciding_effects = [found for found in of_factors if found.response == rule.of]
     return Findings(
         study=study.study,
         pilot=study.pilot,
         question=study.question,
         scale=study.scale,
-        answer=_answer(study, deciding_cells, deciding, deciding_effects, pooled, table, confounding),
+        answer=_answer(study, deciding_cells, deciding, deciding_effects, pooled, table, confounding, interventions),
         response=rule.of,
         confidence=rule.confidence,
         precision=rule.precision,
@@ -188,6 +191,7 @@ def _whole(
         database=tuple(database(study, table)),
         verdicts=tuple(verdicts(study, [*table.ok_runs, *table.other_runs], used)),
         hot_spots=() if sampled.stacks is None else tuple(hot_spots(study, table, sampled.stacks, sampled.rules)),
+        interventions=tuple(interventions),
     )
 
 
@@ -199,6 +203,7 @@ def _answer(
     pooled: Sequence[OverallRatio],
     table: Table,
     confounding: Sequence[Confounder],
+    interventions: Sequence[Probed],
 ) -> str:
     if study.pilot:
         return PILOT
@@ -206,6 +211,8 @@ def _answer(
         return no_ok_run(table.other_runs)
     if not study.judged:
         return not_judged([*table.ok_runs, *table.other_runs])
+    if interventions and study.compare is None:
+        return hangs_on(interventions)
     response = study.replicates.of
     deciding = [found for found in pooled if found.response == response]
     told = effects.answer(study, of_factors) or answer(cells, comparisons, deciding, response, table.paces)

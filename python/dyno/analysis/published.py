@@ -19,6 +19,7 @@ from dyno.model.findings import (
     Ranks,
     format_ratio,
 )
+from dyno.model.interventions import FACTOR, NONE
 from dyno.model.published import PublishedFigure, PublishedTable
 from dyno.model.units import counted
 
@@ -79,7 +80,8 @@ def beside(
 
 
 def _key(chosen: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
-    return tuple(sorted(chosen.items()))
+    # Nobody else has intervened: what was published is beside the cells in which nothing is slowed.
+    return tuple(sorted(item for item in chosen.items() if item != (FACTOR, NONE)))
 
 
 def ranks(pairs: Sequence[tuple[float, float]], confidence: float, *, judged: bool = True) -> Ranks:

@@ -100,6 +100,8 @@ class Deployment(ABC):
 
     def __init__(self, site: Site) -> None:
         self.site = site
+        self.under: tuple[str, ...] = ()
+        """The words that servers are started under from now on, such as those of a tracer; see `Confinement`."""
 
     @property
     def data(self) -> Path:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+from dataclasses import replace
 
 from dyno.deployments.base import ENVIRONMENT, Deployment, Launch, Running
 from dyno.hosts import Process
@@ -28,7 +29,8 @@ class Native(Deployment):
 
     def start(self, launch: Launch, limit: float) -> Running:
         """As a child of dyno's."""
-        argv, account = self.site.confinement.around(launch.argv, launch.account)
+        confinement = replace(self.site.confinement, under=self.under)
+        argv, account = confinement.around(launch.argv, launch.account)
         process = self.site.host.start_server(
             argv,
             log=launch.log,

@@ -1,4 +1,4 @@
-"""What a process is held to from its first instruction on: control groups, CPUs, an account."""
+"""What a process is held to from its first instruction on: control groups, CPUs, an account, a tracer."""
 
 from __future__ import annotations
 
@@ -16,11 +16,15 @@ _UNSHELLED = ["env", "--unset=PWD", "--unset=OLDPWD", "--unset=SHLVL", "--unset=
 
 @dataclass(frozen=True)
 class Confinement:
-    """`procs` are the `cgroup.procs` files of the groups to join; `group` names their common parent, for engines."""
+    """`procs` are the `cgroup.procs` files of the groups to join; `group` names their common parent, for engines.
+
+    `under` are the words that the command is started under, such as those of a tracer, which stays the present user's.
+    """
 
     procs: tuple[Path, ...] = ()
     group: str | None = None
     cpus: str | None = None
+    under: tuple[str, ...] = ()
 
     def holds(self, pid: int) -> bool:
         """Whether a process has joined all of the groups by now."""
@@ -31,13 +35,16 @@ class Confinement:
         words = list(argv)
         if self.cpus is not None:
             words = ["taskset", "--cpu-list", self.cpus, *words]
-        if not self.procs:
+        if not self.procs and not self.under:
             return words, account
         if account is not None:
-            # Joining takes root, so the account is taken on by the command itself.
+            # Joining and tracing take root, so the account is taken on by the command itself.
             groups = ",".join(map(str, account.groups))
             who = [f"--reuid={account.uid}", f"--regid={account.gid}"]
             words = ["setpriv", *who, f"--groups={groups}" if groups else "--clear-groups", *words]
             # As without groups: another user may not be let into the present folder.
             words = ["env", "--chdir=/", *words]
+        words = [*self.under, *words]
+        if not self.procs:
+            return words, None
         return ["sh", "-c", _JOIN, "sh", *map(str, self.procs), "--", *_UNSHELLED, *words], None

@@ -54,6 +54,7 @@ def examine(folder: Path) -> list[Check]:
             ("Docker", _engine("dockerd", "docker.io")),
             ("Podman", _engine("podman", "podman")),
             ("perf", _perf),
+            ("strace", _program("strace", "to delay calls on purpose (`dyno probe`): install Debian's strace")),
             ("hardware counters", _counters),
             ("instruction counts", _valgrind),
             ("MariaDB", _program("mariadbd", "install Debian's mariadb-server")),

@@ -11,7 +11,7 @@ import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from dyno.hosts import files, filesystems, kernel, pagecache
+from dyno.hosts import files, filesystems, joint, kernel, pagecache
 from dyno.hosts.accounts import Account
 from dyno.hosts.cgroups import ControlGroups
 from dyno.hosts.confinement import Confinement
@@ -297,6 +297,13 @@ class LocalHost:
         UserError where this machine has no such CPUs or not as much memory, RunError where it cannot be kept to.
         """
         return self._groups.confine(machine, cpus, parent=parent)
+
+    def joint_group(self, controllers: Sequence[str]) -> joint.Joint:
+        """A control group for a system and its driver, with these controllers; it goes with the session.
+
+        Raises RunError.
+        """
+        return joint.make(self._undo, controllers)
 
     def evict(self, paths: Sequence[Path]) -> None:
         """Write the files back and drop them from page cache; needs no root. Raises RunError."""

@@ -15,6 +15,7 @@ from typing import Any, Protocol
 import polars as pl
 
 from dyno.design import measured_part
+from dyno.hosts.interventions.base import Effect, Intervention, Target
 from dyno.lab.datasets import DataSets, size_of
 from dyno.lab.disk import DiskFull
 from dyno.lab.interrupt import Interrupt
@@ -24,7 +25,7 @@ from dyno.lab.saturation import driver_use
 from dyno.lab.sites import Site, kernel_settings
 from dyno.model.base import InvalidRun, Killed, RunError, Scalar
 from dyno.model.endpoint import Endpoint
-from dyno.model.run import MeasuredPart, Outcome, RunRecord, Slot, Step, StepTime
+from dyno.model.run import Intervened, MeasuredPart, Outcome, RunRecord, Slot, Step, StepTime
 from dyno.model.saturation import why_driver_is_the_limit
 from dyno.model.study import Cell, Study
 from dyno.observers.base import Observer
@@ -68,6 +69,7 @@ class Execution:
     logs: Path
     new_runner: NewRunner
     versions: dict[str, str]
+    intervention: Intervention | None = None
     disk_full: bool = False
     _steps: list[StepTime] = field(default_factory=list)
     _wrong: Step | None = None
@@ -88,6 +90,7 @@ class Execution:
     _machine: dict[str, float] = field(default_factory=dict)
     _used: dict[str, float] = field(default_factory=dict)
     _runner: WatchedRunner | None = None
+    _intervened: Intervened | None = None
     _driven: bool = False
     _ended_badly: bool = False
 
@@ -151,13 +154,16 @@ class Execution:
             self.site.guard.grew(size_of(self.system.place.data) - size_of(snapshot))
             self._take_part()
             self._refuse_saturated_driver()
+            self._take_effect()
         if any(observer.takes_stacks for observer, _ in self._seen):
             with self._timed(Step.OBSERVE):
                 self._stacks = self._stacks_of_part()
 
     def _operate(self) -> None:
         limits = self.study.limits
-        with self._whatever_happens(self._stop):
+        with self._whatever_happens(self._let_be), self._whatever_happens(self._stop):
+            if self.intervention is not None and self.system.reached_by(self.system.options) is not None:
+                self.site.deployment.under = self.intervention.under(self.system.data_files())
             endpoint = self._start()
             self._settings = self.system.settings()
             with self._timed(Step.CACHES):
@@ -166,10 +172,12 @@ class Execution:
                 self._start_observers(endpoint.processes)
             with self._whatever_happens(self._stop_observers), self._timed(Step.DRIVE):
                 self._runner = self.new_runner(limits.drive, self._on_driver, self._on_drivers_end)
+                self._intervene(endpoint)
                 self._meter = Meter(self.site.device, endpoint.processes.values())
                 if self._machine_meter is not None:
                     self._machine_meter.begin()
                 self._measured = self.workload.drive(self._runner, endpoint, self._seed())
+                self._let_be()
                 self._take_figures(self._measured)
             with self._timed(Step.STATUS), self._telling_why_killed():
                 # Not before: the sum of the server's program would have it all in page cache, measured or not.
@@ -182,6 +190,49 @@ class Execution:
                 self._status |= checked.status
                 if checked.wrong:
                     raise RunError(checked.wrong)
+
+    def _intervene(self, endpoint: Endpoint) -> None:
+        """Have the dose in force from now on, for a system that lives in the driver too."""
+        if self.intervention is None or self._runner is None:
+            return
+        site = self.site
+        if not endpoint.processes:
+            self._runner.under = self.intervention.under(self.system.data_files())
+        target = Target(
+            data=site.deployment.data_while_running(),
+            processes=endpoint.processes,
+            group=site.deployment.site.confinement.group,
+            machine=site.machine,
+        )
+        self.intervention.begin(target)
+
+    def _let_be(self) -> None:
+        """What looks at the store afterwards is not slowed, as far as that can be had of a server that runs."""
+        if self.intervention is None:
+            return
+        self.site.deployment.under = ()
+        if self._runner is not None:
+            self._runner.under = ()
+        self.intervention.end()
+
+    def _take_effect(self) -> None:
+        measured, cell = self._measured, self.cell.intervention
+        if self.intervention is None or cell is None or measured is None:
+            return
+        since, until = measured.measured_from_ns, measured.measured_to_ns
+        if since is None or until is None:
+            raise RunError(f"{cell.kind}: the driver does not tell when its measured part was")
+        effect = self.intervention.effect(since, until)
+        self._intervened = Intervened(
+            kind=cell.kind,
+            dose=cell.dose,
+            clients=self.workload.clients(),
+            calls=effect.calls,
+            calls_per_op=_per_operation(effect, measured, (until - since) / 1e9),
+            added_s=effect.added_s,
+            slowed=effect.slowed,
+            notes=effect.notes,
+        )
 
     def _start(self) -> Endpoint:
         with self._timed(Step.START):
@@ -463,8 +514,14 @@ class Execution:
             rate_per_s=measured.rate_per_s if measured else None,
             notes=(*(measured.notes if measured else ()), *self._notes()),
             ended_by=measured.ended_by if measured else None,
+            intervened=self._intervened,
             halted=self.disk_full and outcome is Outcome.FAILED,
         )
+
+
+def _per_operation(effect: Effect, measured: Measured, seconds: float) -> float | None:
+    operations = measured.responses.get("throughput", 0.0) * measured.responses.get("elapsed", seconds)
+    return effect.calls / operations if effect.calls is not None and operations > 0 else None
 
 
 def _finite(figures: dict[str, float]) -> dict[str, float]:

@@ -12,6 +12,8 @@ from typing import Any
 from dyno.design import Design, Stop
 from dyno.hosts import LocalHost
 from dyno.hosts.cgroups import cpu_numbers
+from dyno.hosts.interventions.base import Bench, Intervention
+from dyno.hosts.joint import Joint
 from dyno.lab.datasets import DataSets
 from dyno.lab.execution import Execution, NewRunner
 from dyno.lab.interrupt import Interrupt
@@ -80,6 +82,8 @@ class Lab:
             keep=_kept_free(self._study),
         )
         self._drivers: dict[str, dict[str, str]] = {}  # by kind of workload
+        self._known: dict[str, float] = {}  # of the instruments of interventions
+        self._joint: Joint | None = None
         self._provisioned: list[System[Any]] = []
 
     def run(self) -> Ending:
@@ -139,13 +143,48 @@ class Lab:
             if workload.program() not in self._drivers:
                 with refused(f"workload {cell.workload.kind} cannot be provided"):
                     self._drivers[workload.program()] = workload.provision(self._host, logs, limit)
-        for cell, site in self._sites.make():
+        self._joint = self._joint_group()
+        for cell, site in self._sites.make(self._joint):
             with refused(f"system {cell.system.kind} cannot be provided"):
                 system = self._system(cell, logs)
                 self._provisioned.append(system)
                 site.versions |= system.provision(limit)
             with refused(f"deployment {cell.deployment} of system {cell.system.kind} cannot be provided"):
                 site.versions |= site.deployment.provision(system.recipe(), limit)
+        self._measure_instruments()
+
+    def _joint_group(self) -> Joint | None:
+        """The control group for systems and drivers, where an intervention needs one. Raises UserError."""
+        kinds = dict.fromkeys(cell.intervention.kind for cell in self._study.cells if cell.intervention)
+        used = [self._rooms.interventions[kind] for kind in kinds]
+        for kind in used:
+            if lacks := kind.missing():
+                raise UserError(f"intervene: {kind.kind} cannot be made here: {lacks}")
+        controllers = [kind.joint for kind in used if kind.joint is not None]
+        if not controllers:
+            return None
+        with refused("intervene: system and driver cannot be limited together"):
+            return self._host.joint_group(controllers)
+
+    def _measure_instruments(self) -> None:
+        """What each dose adds, before it is given. Raises UserError."""
+        for cell in self._study.cells:
+            if (made := self._intervention(cell, self._workspace / "instruments")) is not None:
+                with refused(f"intervene: {made.kind} cannot be measured here"):
+                    made.measure(self._sites.of(cell).deployment.site.folder)
+
+    def _intervention(self, cell: Cell, scratch: Path) -> Intervention | None:
+        if cell.intervention is None:
+            return None
+        bench = Bench(
+            host=self._host,
+            folder=scratch / "intervention",
+            logs=scratch / "logs",
+            known=self._known,
+            joint=self._joint,
+            limit=self._study.limits.start,
+        )
+        return self._rooms.interventions[cell.intervention.kind](cell.intervention.dose, bench)
 
     def _try_host(self) -> None:
         """Make each state of the host that some cell asks for, so that one which cannot be made is told at once."""
@@ -209,11 +248,13 @@ class Lab:
             logs=logs,
             new_runner=self._runners(scratch, cell, site),
             versions={**site.versions, **self._drivers[workload.program()]},
+            intervention=self._intervention(cell, scratch),
         )
 
     def _runners(self, scratch: Path, cell: Cell, site: Site) -> NewRunner:
-        kind = self._rooms.systems[cell.system.kind]
-        embedded = kind.reached_by(kind.Options.model_validate(cell.system.options)) is None
+        confinement = site.deployment.site.confinement if self._rooms.lives(cell).embedded else None
+        if confinement is None and self._joint is not None:
+            confinement = self._joint.confinement
 
         def new(
             limit: float,
@@ -233,7 +274,7 @@ class Lab:
                 on_started=on_started,
                 on_ended=on_ended,
                 cpus=cell.host.pin.driver,
-                confinement=site.deployment.site.confinement if embedded else None,
+                confinement=confinement,
             )
 
         return new

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from dyno.deployments.base import Deployment
 from dyno.deployments.native import Native
+from dyno.hosts.interventions.base import Intervention, Lives
 from dyno.model import responses
 from dyno.model.base import UserError
 from dyno.model.pairs import pairs
@@ -26,6 +27,7 @@ class Rooms:
     workloads: dict[str, type[Workload[Any]]]
     observers: dict[str, type[Observer[Any]]]
     deployments: dict[str, type[Deployment]]
+    interventions: dict[str, type[Intervention]] = field(default_factory=dict)
 
     @classmethod
     def open(cls) -> Rooms:
@@ -36,6 +38,7 @@ class Rooms:
             workloads=find("dyno.workloads", Workload),  # type: ignore[type-abstract]
             observers=find("dyno.observers", Observer),  # type: ignore[type-abstract]
             deployments=find("dyno.deployments", Deployment),  # type: ignore[type-abstract]
+            interventions=find("dyno.hosts.interventions", Intervention),  # type: ignore[type-abstract]
         )
 
     def refuse_mismatches(self, study: Study) -> None:
@@ -88,7 +91,25 @@ class Rooms:
                 "write warm"
             )
             return Mismatch("host.caches", text, cell)
+        if cell.intervention is not None and (why := self.unfit(cell, cell.intervention.kind)):
+            return Mismatch("intervene", f"{cell.intervention.kind}: {why} ({cell.name})", cell)
         return None
+
+    def unfit(self, cell: Cell, kind: str) -> str | None:
+        """Why an intervention of that kind could say nothing of a cell, whatever the machine; None where it could."""
+        workload = self._workload(cell)
+        if workload.rate() is not None:
+            return "requests come at a rate that was given (workload.rate), however slow the system is"
+        return self.interventions[kind].unfit(self.lives(cell))
+
+    def lives(self, cell: Cell) -> Lives:
+        """How the system of a cell lives."""
+        kind = self.systems[cell.system.kind]
+        return Lives(
+            embedded=kind.reached_by(kind.Options.model_validate(cell.system.options)) is None,
+            in_container=self.deployments[cell.deployment].in_container,
+            machine=cell.host.machine,
+        )
 
     def _unlike_loops(self, study: Study) -> Iterator[Mismatch]:
         """A study that goes by what cannot be compared could not end but by its budget."""
@@ -137,5 +158,6 @@ class Rooms:
             observers={name: kind.Options for name, kind in self.observers.items()},
             # The first is what a study has that names none.
             deployments=tuple(sorted(self.deployments, key=lambda name: (name != Native.kind, name))),
+            interventions={name: kind.Options for name, kind in self.interventions.items()},
             mismatches=self.mismatches,
         )

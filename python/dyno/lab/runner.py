@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from dyno.hosts import LocalHost, Process
@@ -58,6 +59,8 @@ class WatchedRunner:
         self._on_started = on_started
         self._on_ended = on_ended
         self._confinement = confinement or Confinement()
+        self.under: tuple[str, ...] = ()
+        """The words that drivers are started under from now on, where the system works inside them."""
         self._pinned = () if cpus is None else ("taskset", "--cpu-list", cpus)
 
     def execute(self, argv: Sequence[str], *, kept_as: str | None = None) -> int:
@@ -73,7 +76,7 @@ class WatchedRunner:
         processes: list[Process] = []
         try:
             for number, words in enumerate(argvs):
-                argv, _ = self._confinement.around((*self._pinned, *words), None)
+                argv, _ = replace(self._confinement, under=self.under).around((*self._pinned, *words), None)
                 self.commands.append(tuple(argv))
                 log = self.logs / (kept_as or ("driver" if len(argvs) == 1 else f"driver-{number}"))
                 processes.append(self._host.start(argv, log=log, lines=kept_as is None))

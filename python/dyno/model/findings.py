@@ -896,6 +896,55 @@ class HotSpots(Frozen):
     unknown: Annotated[float, Field(description="share of samples whose innermost function is not known")]
 
 
+class DoseEffect(Frozen):
+    """A dose, and what it did to the throughput."""
+
+    cell: int
+    level: str
+    dose: Annotated[float, Field(description="in seconds, or as a share of a capacity")]
+    added: Annotated[
+        float | None,
+        Field(description="time that it adds per operation, relative to the control's mean time of one"),
+    ] = None
+    n: Annotated[int, Field(description="ok runs")]
+    ratio: Annotated[float | None, Field(description="throughput relative to dose 0, within blocks")] = None
+    ci: Interval | None = None
+
+
+FeltVerdict = Literal[
+    "felt in full", "felt in part", "more than in full", "not in full", "the other way", "no such calls",
+    "cannot tell", "not judged",
+]  # fmt: skip
+
+
+class Probed(Frozen):
+    """What an intervention says of a cell: whether throughput hangs on what was slowed."""
+
+    within: Annotated[dict[str, str], Field(description="the levels of the cell")]
+    kind: str
+    title: Annotated[str, Field(description="what was done")]
+    unit: Annotated[Literal["s", "share"], Field(description="of the doses")]
+    clients: int | None = None
+    calls_per_op: Annotated[float | None, Field(description="calls that were delayed, in the control")] = None
+    time_per_op_s: Annotated[float | None, Field(description="mean in the control: clients / throughput")] = None
+    doses: Annotated[tuple[DoseEffect, ...], Field(description="the control first")] = ()
+    own_cost: Annotated[
+        float | None, Field(description="throughput of the control relative to runs without the instrument")
+    ] = None
+    own_cost_ci: Interval | None = None
+    slope: Annotated[
+        float | None,
+        Field(description="d ln(throughput) / d added at dose 0: -1 if all that is added is waited for, 0 if none"),
+    ] = None
+    slope_ci: Annotated[Interval | None, Field(description="holds with those of the other interventions at once")] = (
+        None
+    )
+    confidence: Annotated[float | None, Field(description="of that interval by itself")] = None
+    verdict: FeltVerdict
+    sentence: str
+    notes: Annotated[tuple[str, ...], Field(description="what passes the instrument by")] = ()
+
+
 class Findings(Frozen):
     """All that a results folder says."""
 
@@ -953,3 +1002,7 @@ class Findings(Frozen):
         tuple[BottleneckVerdict, ...], Field(description="what held each cell back, of those that were observed")
     ] = ()
     hot_spots: Annotated[tuple[HotSpots, ...], Field(description="of the cells whose call stacks were taken")] = ()
+    interventions: Annotated[
+        tuple[Probed, ...],
+        Field(description="what slowing a resource on purpose says of each cell that it was done to"),
+    ] = ()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from itertools import combinations
 
+from dyno.model.interventions import FACTOR
 from dyno.model.study import Cell, Study
 
 DECIDING_SHARE = 0.5
@@ -76,12 +77,15 @@ def gaps(study: Study) -> list[Gap]:
 def _alike_but_for(study: Study, factor: str) -> dict[tuple[tuple[str, str], ...], list[Cell]]:
     """The cells by their levels of all other factors, each group in the order in which its levels are declared.
 
-    What is picked first is none of these factors.
+    What is picked first is none of these factors. Cells in which a resource is slowed are there for what that does, and
+    would only make the comparisons many.
     """
     apart = (factor, study.stages.best) if study.stages else (factor,)
     place = {level.name: i for i, level in enumerate(study.factor(factor).levels)}
     groups: dict[tuple[tuple[str, str], ...], list[Cell]] = {}
     for cell in study.cells:
+        if cell.intervention is not None and factor != FACTOR:
+            continue
         others = tuple(item for item in cell.levels.items() if item[0] not in apart)
         groups.setdefault(others, []).append(cell)
     return {others: sorted(group, key=lambda cell: place[cell.levels[factor]]) for others, group in groups.items()}

@@ -100,6 +100,24 @@ class MeasuredPart(Frozen):
     within: Annotated[RateWithin | None, Field(description="of the measured part, where that is steady")] = None
 
 
+class Intervened(Frozen):
+    """What an intervention did in a run. Figures are of the measured part."""
+
+    kind: str
+    dose: float
+    clients: Annotated[int, Field(ge=1, description="that the workload had")]
+    calls: Annotated[float | None, Field(description="calls that it acted on; None where it acts on none")] = None
+    calls_per_op: float | None = None
+    added_s: Annotated[
+        float | None, Field(description="what it adds to a call, as measured here before the study; 0 in the control")
+    ] = None
+    slowed: Annotated[
+        float | None,
+        Field(description="by how much a unit of the resource takes longer to be had: 0.25 where a fifth is taken"),
+    ] = None
+    notes: Annotated[tuple[str, ...], Field(description="what passes it by")] = ()
+
+
 class RunRecord(Frozen):
     """Everything about one run that is not a time series."""
 
@@ -150,6 +168,9 @@ class RunRecord(Frozen):
         tuple[str, ...], Field(description="what a reader must know of how it was driven and observed")
     ] = ()
     halted: Annotated[bool, Field(description="the study was stopped here; its slot is tried again")] = False
+    intervened: Annotated[
+        Intervened | None, Field(description="what was done to a resource meanwhile; None where nothing was")
+    ] = None
     ended_by: Annotated[
         str | None, Field(description="what ended the driving: operations, duration, signal or error")
     ] = None

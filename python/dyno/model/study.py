@@ -10,6 +10,7 @@ from pydantic import BaseModel, Field, model_validator
 
 from dyno.model.base import Frozen, Scalar, level_name
 from dyno.model.forms import CpuList, Governor, KernelSetting, KernelValue, MkfsWords, MountOptions
+from dyno.model.interventions import Dose, DoseOptions
 from dyno.model.published import Published
 from dyno.model.targets import Target
 from dyno.model.units import PositiveDuration, Share, Size, format_size
@@ -257,6 +258,7 @@ class Cell(Frozen):
     system: KindSpec
     workload: KindSpec
     deployment: Annotated[str, Field(description="where the system's processes and data live")] = "native"
+    intervention: Annotated[Dose | None, Field(description="what is done to a resource while it is driven")] = None
 
     @property
     def name(self) -> str:
@@ -330,5 +332,6 @@ class Kinds:
     workloads: Mapping[str, type[BaseModel]] = field(default_factory=dict)
     observers: Mapping[str, type[BaseModel]] = field(default_factory=dict)
     deployments: tuple[str, ...] = ("native",)
+    interventions: Mapping[str, type[DoseOptions]] = field(default_factory=dict)
     mismatches: Callable[[Study], Iterable[Mismatch]] = lambda _: ()
     """What of a study's kinds does not go together."""

@@ -40,7 +40,7 @@ from dyno.model.run import RunRecord
 from dyno.model.stages import comparing
 from dyno.model.study import Study
 from dyno.model.units import format_percent, format_size
-from dyno.report import figures
+from dyno.report import figures, interventions
 from dyno.report.database import groups
 from dyno.report.figures import Figure, Palette
 from dyno.report.figures.style import capital, label, varied
@@ -89,15 +89,17 @@ class _Causes:
     residuals: list[Figure]
     shapes: list[Figure]
     drift: list[Figure]
+    doses: list[Figure]
 
     @classmethod
     def drawn(cls, study: Study, findings: Findings) -> _Causes:
         residuals, drift = figures.residuals(findings), figures.drift(findings)
         shapes = figures.shapes(study, findings, Palette(study))
-        return cls([residuals] if residuals else [], shapes, [drift] if drift else [])
+        doses = figures.doses(findings)
+        return cls([residuals] if residuals else [], shapes, [drift] if drift else [], [doses] if doses else [])
 
     def all(self) -> list[Figure]:
-        return [*self.residuals, *self.shapes, *self.drift]
+        return [*self.residuals, *self.shapes, *self.drift, *self.doses]
 
 
 def write(results: Source, findings: Findings, out_dir: Path, flames: Sequence[DrawnFlame] = ()) -> Path:
@@ -188,6 +190,8 @@ def _page(
         drift_figures=[_shown(figure) for figure in causes.drift],
         bounds_figures=[_shown(figure) for figure in bounds],
         laws_faults=findings.laws.faults[:MOST_FAILURES],
+        intervention_figures=[_shown(figure) for figure in causes.doses],
+        told_of=interventions,
         timelines=[_shown(figure) for figure in timelines],
         database=groups(findings),
         hot_spots=hot_spots,

@@ -37,6 +37,7 @@ from dyno.model.run import Step
 from dyno.model.units import format_percent
 from dyno.report.database import on_terminal as of_database
 from dyno.report.hot_spots import show_hot_spots
+from dyno.report.interventions import show_interventions
 from dyno.report.laws import forecasts_in_words, laws_in_words
 from dyno.report.per_op import on_terminal as per_operation
 from dyno.report.selfcheck import Block
@@ -114,6 +115,7 @@ def show(findings: Findings, console: Console, chosen: Sequence[str] | None = No
         ]
     parts += show_hot_spots(findings)
     _print(console, Group(*parts))
+    show_interventions(findings.interventions, console)
 
 
 def show_forecasts(forecasts: Sequence[Forecast], console: Console) -> None:

@@ -10,6 +10,7 @@ from dyno.stats.batches import BatchMeans, batch_means
 from dyno.stats.changes import ChangePoint, change_points
 from dyno.stats.choice import Pick, Rival, pick_best
 from dyno.stats.describe import Description, describe
+from dyno.stats.doses import Onset, onset
 from dyno.stats.drift import MARK, Autocorrelation, Outliers, Trend, autocorrelation, outliers, trend
 from dyno.stats.effects import Effect, Effects, two_level_effects
 from dyno.stats.equivalence import Equivalence, equivalence_of
@@ -86,6 +87,7 @@ __all__ = [
     "LogShift",
     "Means",
     "Normality",
+    "Onset",
     "Outliers",
     "Phases",
     "Pick",
@@ -130,6 +132,7 @@ __all__ = [
     "next_shift",
     "normality",
     "on_a_line",
+    "onset",
     "outliers",
     "paired_power",
     "paired_ranks",

@@ -14,12 +14,13 @@ from dyno.study.build import at_scale, build, scale_names
 from dyno.study.document import DEFAULT_SCALE
 from dyno.study.errors import Place, Problem, StudyError, shown
 from dyno.study.interleave import interleave
+from dyno.study.interventions import intervene
 from dyno.study.loader import parse_file, parse_value, read
 from dyno.study.published import attached
 from dyno.study.schema import json_schema
 from dyno.study.tree import Branch, Entry, put, split_key
 
-__all__ = ["StudyError", "attached", "check", "interleave", "json_schema", "load"]
+__all__ = ["StudyError", "attached", "check", "interleave", "intervene", "json_schema", "load"]
 
 
 def load(path: Path, kinds: Kinds, *, scale: str = DEFAULT_SCALE, overrides: Sequence[str] = ()) -> Study:

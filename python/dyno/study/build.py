@@ -13,6 +13,7 @@ from pydantic import BaseModel
 
 from dyno.model import responses
 from dyno.model.base import Scalar
+from dyno.model.interventions import FACTOR
 from dyno.model.pairs import pairs
 from dyno.model.study import Cell, Factor, HostSpec, Kinds, KindSpec, Level, Mismatch, Study
 from dyno.study import staged
@@ -29,6 +30,7 @@ from dyno.study.document import (
 from dyno.study.errors import Place, Problem, StudyError, not_found, raise_first, shown
 from dyno.study.expectations import Known, read_targets
 from dyno.study.hosts import unlike_hosts, unused_engine
+from dyno.study.interventions import intervene, read_interventions
 from dyno.study.published import read_published
 from dyno.study.tree import (
     Branch,
@@ -112,6 +114,7 @@ def build(
         _check_compared(document, root, compare, factors, problems)
     known = Known(_known_levels(factors or (), declared or root))
     targets = read_targets(root, known, problems)
+    doses = read_interventions(root, kinds.interventions, known, document, problems)
     published = read_published(root, known, folder, problems, strict=declared is None or declared is root)
     raise_first(problems)
     assert document is not None  # otherwise there were problems
@@ -139,6 +142,7 @@ def build(
         targets=targets,
         published=published,
     )
+    study = intervene(study, doses)
     raise_first(_nothing_to_compare(root, study))
     raise_first(_mismatches(root, factors, chain(unlike_hosts(study), unused_engine(study), kinds.mismatches(study))))
     return study
@@ -166,7 +170,7 @@ def _mismatches(root: Branch, factors: Sequence[_Factor], found: Iterable[Mismat
 
 def _levels_of(cell: Cell, factors: Sequence[_Factor]) -> dict[str, _Level]:
     named = {(factor.name, level.model.name): level for factor in factors for level in factor.levels}
-    return {name: named[name, level] for name, level in cell.levels.items()}
+    return {name: named[name, level] for name, level in cell.levels.items() if name != FACTOR}
 
 
 def _named(factor: _Factor) -> NamedFactor:

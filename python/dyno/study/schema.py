@@ -40,6 +40,7 @@ def json_schema(kinds: Kinds) -> Schema:
         "system": _system(kinds.systems, kinds.deployments, definitions),
         "workload": _workload(kinds.workloads, definitions),
         "observe": _observe(kinds.observers, definitions),
+        "intervene": _intervene(kinds.interventions, definitions),
         "targets": _targets(definitions),
         "published": _published(definitions),
         "scales": _scales(),
@@ -219,6 +220,15 @@ def _group(name: str) -> Schema:
     """`{all: [predicate, ...]}` or `{any: [...]}`."""
     several = {"type": "array", "minItems": 1, "items": {"$ref": "#/$defs/predicate"}}
     return {"properties": {name: several}, "required": [name], "additionalProperties": False}
+
+
+def _intervene(kinds: Mapping[str, type[BaseModel]], definitions: Schema) -> Schema:
+    properties = {
+        name: {"anyOf": [model_schema(options, f"intervene.{name}", definitions), {"type": "null"}]}
+        for name, options in kinds.items()
+    }
+    section = {"type": "object", "minProperties": 1, "properties": properties, "additionalProperties": False}
+    return {"anyOf": [{"enum": sorted(kinds)}, section, {"type": "null"}]}
 
 
 def _observe(kinds: Mapping[str, type[BaseModel]], definitions: Schema) -> Schema:

@@ -21,6 +21,7 @@ from dyno.model.findings import (
     DatabaseCell,
     Demand,
     DemandChange,
+    DoseEffect,
     Drift,
     Evidence,
     FactorEffect,
@@ -36,6 +37,7 @@ from dyno.model.findings import (
     Laws,
     Outlier,
     OverallRatio,
+    Probed,
     PublishedCell,
     PublishedRatio,
     PublishedResult,
@@ -117,6 +119,8 @@ def test_every_key_of_the_findings_is_in_their_reference() -> None:
         Candidate,
         ResourceFigure,
         ResourceRatio,
+        Probed,
+        DoseEffect,
     )
     of_laws = (
         Laws,

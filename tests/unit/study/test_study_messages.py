@@ -24,8 +24,8 @@ CASES: dict[str, tuple[dict[int, str], str]] = {
         {11: "wrkload:"},
         (
             "11: wrkload: unknown key; did you mean 'workload'? (keys: study, question, factors, design, com"
-            "pare, stages, host, system, workload, replicates, observe, limits, order, prepare, restore, see"
-            "d, targets, published and 1 more)"
+            "pare, stages, host, system, workload, replicates, observe, intervene, limits, order, prepare, r"
+            "estore, seed, targets and 2 more)"
         ),
     ),
     "an unknown key of a nested option is found": (

@@ -67,6 +67,7 @@ def generated(part: str, kinds: Kinds) -> str:
             return "\n".join(["| name | what it is | unit |", "|---|---|---|", *rows])
         case "kinds":
             rooms = {"system": kinds.systems, "workload": kinds.workloads, "observer": kinds.observers}
+            rooms["intervention"] = kinds.interventions
             own = [(room, name, kind) for room, found in rooms.items() for name, kind in sorted(found.items())]
             tables = [f"### {room} `{name}`\n\n{table(kind)}" for room, name, kind in own if is_ours(kind)]
             return "\n\n".join(tables)

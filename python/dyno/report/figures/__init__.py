@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dyno.report.figures.bars import bars
 from dyno.report.figures.bounds import bounds
+from dyno.report.figures.doses import doses
 from dyno.report.figures.drift import drift
 from dyno.report.figures.forest import forest, overall
 from dyno.report.figures.half_normal import half_normal
@@ -22,6 +23,7 @@ __all__ = [
     "Palette",
     "bars",
     "bounds",
+    "doses",
     "drift",
     "forest",
     "half_normal",

@@ -1,0 +1,89 @@
+"""The slope at dose 0: recovered where it is known, as another program fits it, and with an honest interval."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.optimize import curve_fit
+
+from dyno.stats import onset
+
+DOSES = (0.0, 0.25, 0.5, 1.0)
+
+
+def series(slope: float, bend: float = 0.0, blocks: int = 5, noise: float = 0.0, seed: int = 1, doses=DOSES):
+    random = np.random.default_rng(seed)
+    x, block = np.tile(doses, blocks), np.repeat(range(blocks), len(doses))
+    of_block = np.exp(random.normal(0, 0.3, blocks))[block]
+    rates = 1000 * of_block * np.exp(random.normal(0, noise or 1e-300, x.size)) / (1 + slope * x + bend * x**2)
+    return x, rates, block.tolist()
+
+
+@pytest.mark.parametrize("slope", [0.0, 0.3, 1.0, 4.0])
+def test_what_operations_wait_for_is_found_whatever_the_level_of_a_block(slope: float) -> None:
+    found = onset(*series(slope))
+    assert found is not None
+    assert found.slope == pytest.approx(-slope, abs=1e-6)
+    assert found.degrees == 20 - 5 - 2
+
+
+def test_what_is_hidden_at_first_has_no_slope_though_it_is_felt_at_higher_doses() -> None:
+    found = onset(*series(0.0, bend=1.0))
+    assert found is not None
+    assert found.slope == pytest.approx(0, abs=1e-6)
+    assert found.curved == pytest.approx(1, abs=1e-6)
+
+
+def test_slope_and_error_are_those_of_scipys_fit_with_a_level_for_each_block() -> None:
+    x, rates, block = series(0.8, bend=0.2, noise=0.03)
+
+    def law(_: object, b: float, c: float, *levels: float) -> np.ndarray:
+        return np.array(levels)[block] - np.log(1 + b * x + c * x**2)
+
+    levels = [np.log(rates[: len(DOSES)]).mean()] * 5
+    fitted, covariance = curve_fit(law, x, np.log(rates), p0=[0.5, 0.1, *levels])
+    found = onset(x, rates, block)
+    assert found is not None
+    assert found.slope == pytest.approx(-fitted[0], rel=1e-5)
+    assert found.curved == pytest.approx(fitted[1], rel=1e-4)
+    assert found.error == pytest.approx(np.sqrt(covariance[0, 0]), rel=1e-3)
+
+
+def test_doses_in_another_unit_change_the_slope_by_that_unit_alone() -> None:
+    x, rates, block = series(0.8, noise=0.03)
+    found, other = onset(x, rates, block), onset(x * 1e-6, rates, block)
+    assert found is not None
+    assert other is not None
+    assert other.slope * 1e-6 == pytest.approx(found.slope, rel=1e-6)
+    assert other.error * 1e-6 == pytest.approx(found.error, rel=1e-6)
+
+
+def test_a_relief_has_doses_below_zero() -> None:
+    found = onset(*series(0.9, doses=(0.0, -0.1, -0.2, -0.3)))
+    assert found is not None
+    assert found.slope == pytest.approx(-0.9, abs=1e-6)
+
+
+@pytest.mark.parametrize("slope", [0.0, 1.0])
+def test_the_interval_holds_the_truth_about_as_often_as_it_says(slope: float) -> None:
+    held = 0
+    for seed in range(400):
+        found = onset(*series(slope, noise=0.03, seed=seed))
+        assert found is not None
+        low, high = found.interval(0.95)
+        held += low <= -slope <= high
+    # Four standard errors of a share of 400.
+    assert held / 400 == pytest.approx(0.95, abs=0.044)
+
+
+def test_nothing_is_said_of_two_doses_of_one_block_of_three_or_of_nothing() -> None:
+    assert onset([], [], []) is None
+    assert onset([0, 1, 0, 1, 0, 1], [9, 8, 9, 8, 9, 8], [0, 0, 1, 1, 2, 2]) is None
+    assert onset([0, 1, 2], [9, 8, 7], [0, 0, 0]) is None
+
+
+def test_a_rate_of_nothing_has_no_logarithm() -> None:
+    with pytest.raises(ValueError, match="above 0"):
+        onset([0, 1, 2, 3], [9, 0, 7, 6], [0, 0, 0, 0])
+    with pytest.raises(ValueError, match="one length"):
+        onset([0, 1, 2], [9, 8, 7, 6], [0, 0, 0, 0])
