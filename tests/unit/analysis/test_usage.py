@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
 import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from dyno.analysis.usage import usages
+from dyno.model import usage as usage_model
 from dyno.model.run import Outcome, RunRecord, Slot
 from dyno.model.usage import Usage, resource, resources, shares
 from dyno.observers.base import SAMPLE_COLUMNS
@@ -249,3 +253,9 @@ def test_what_perf_counts_is_of_the_system_or_the_driver_each_at_times_of_its_ow
     ]
     used = of_one(rows, [(0, 2, 2000)])
     assert used.per_op == pytest.approx({"server.instructions": 6000.0, "driver.instructions": 1000.0})
+
+
+def test_no_two_resources_have_a_name() -> None:
+    source = Path(usage_model.__file__).read_text()
+    named = re.findall(r'Resource\(\s*"([^"]+)"', source)
+    assert len(named) == len(set(named))
