@@ -25,6 +25,12 @@ def _cpu_list(text: str) -> str:
     return text
 
 
+def cpus_named(cpus: str) -> frozenset[int]:
+    """The numbers in a list of CPUs that is well formed; which of them there are is seen on the machine."""
+    ends = (part.partition("-") for part in cpus.split(","))
+    return frozenset(cpu for first, _, last in ends for cpu in range(int(first), int(last or first) + 1))
+
+
 def _setting_name(name: str) -> str:
     if re.fullmatch(_SETTING, name) is None:
         raise ValueError(f"{name!r} is no kernel setting's name; write it as `sysctl -a` does, such as vm.swappiness")
