@@ -54,6 +54,7 @@ def main() -> int:
         return report(Results(given.folder))
     with tempfile.TemporaryDirectory(prefix="dyno-forecast-") as name:
         folder = Path(name)
+        folder.chmod(0o711)  # as root the server runs as a user of its own, who has to get in
         study = folder / "study.yaml"
         study.write_text(STUDY.format(blocks=given.blocks, seconds=given.seconds, records=given.records))
         dyno = Path(sysconfig.get_path("scripts"), "dyno")

@@ -11,7 +11,6 @@ import os
 import signal
 import subprocess
 import tempfile
-import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -107,10 +106,9 @@ class Home:
 
     def left(self) -> list[str]:
         """What stays of that: another dyno beside this one takes its own away again."""
-        deadline = time.monotonic() + 20
-        while (there := self.there()) and time.monotonic() < deadline:
-            time.sleep(0.2)
-        return there
+        with contextlib.suppress(AssertionError):
+            until(lambda: not self.there(), 20)
+        return self.there()
 
 
 def machine() -> set[str]:

@@ -10,6 +10,7 @@ from dyno import stats
 from dyno.analysis.shape import counts_clients, is_clients
 from dyno.analysis.table import Table
 from dyno.model.findings import Interval
+from dyno.model.forms import cpus_named
 from dyno.model.looks import looks
 from dyno.model.run import RunRecord
 from dyno.model.study import Cell, Factor, Study
@@ -69,14 +70,7 @@ def uses(cell: Cell, used: Usage) -> Iterator[Use]:
 
 
 def _number_of(cpus: str | None) -> float | None:
-    """How many CPUs `0-1,3` names."""
-    if cpus is None:
-        return None
-    named: set[int] = set()
-    for part in cpus.split(","):
-        first, _, last = part.partition("-")
-        named.update(range(int(first), int(last or first) + 1))
-    return float(len(named))
+    return None if cpus is None else float(len(cpus_named(cpus)))
 
 
 def tightest(observed: Sequence[Sequence[Use]]) -> list[list[Use]]:

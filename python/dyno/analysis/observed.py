@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from dyno.analysis.table import pace_of
-from dyno.model.forms import cpus_in
+from dyno.model.forms import cpus_named
 from dyno.model.run import RunRecord
 from dyno.model.study import Cell
 from dyno.model.usage import Usage
@@ -233,8 +233,8 @@ def _limit(run: RunRecord, fact: str, asked: float | None) -> float | None:
 
 def _cpus(found: object, pinned: str | None) -> frozenset[int]:
     if isinstance(found, str):
-        return cpus_in(found)
-    return cpus_in(pinned) if pinned else frozenset()
+        return cpus_named(found)
+    return cpus_named(pinned) if pinned else frozenset()
 
 
 def _kib(value: float | None) -> float | None:

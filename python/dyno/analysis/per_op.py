@@ -18,6 +18,7 @@ from dyno.analysis.comparisons import NO_MEANS, between, shares_of_error, verdic
 from dyno.analysis.table import Table
 from dyno.analysis.unmeasured import why_unobserved
 from dyno.model.findings import Interval, ResourceFigure, ResourceRatio, ResourceVerdict
+from dyno.model.forms import cpus_named
 from dyno.model.pairs import Pair, pairs
 from dyno.model.run import Outcome
 from dyno.model.study import Cell, Study
@@ -84,14 +85,8 @@ def cpus_of(cell: Cell, usage: Usage) -> float:
     if cell.host.machine.cpus is not None:
         limits.append(cell.host.machine.cpus)
     if cell.host.pin.system is not None:
-        limits.append(float(_count(cell.host.pin.system)))
+        limits.append(float(len(cpus_named(cell.host.pin.system))))
     return min(limits, default=0.0)
-
-
-def _count(cpus: str) -> int:
-    """How many CPUs a list such as `0-1,3` has."""
-    ranges = [part.split("-") for part in cpus.split(",")]
-    return len({cpu for ends in ranges for cpu in range(int(ends[0]), int(ends[-1]) + 1)})
 
 
 def told(used: Table) -> list[str]:

@@ -6,7 +6,7 @@ import os
 
 import polars as pl
 
-from dyno.model.forms import cpus_in
+from dyno.model.forms import cpus_named
 from dyno.model.saturation import DriverUse
 from dyno.workloads.base import Measured
 
@@ -47,7 +47,7 @@ def driver_use(samples: pl.DataFrame, measured: Measured, clients: int, pinned: 
         seconds=seconds,
         samples=times.height,
         clients=clients,
-        cpus=len(cpus_in(pinned)) if pinned else len(os.sched_getaffinity(0)),
+        cpus=len(cpus_named(pinned)) if pinned else len(os.sched_getaffinity(0)),
         cpu=used[True, "proc.cpu"],
         wait=used.get((True, "proc.wait")),
         system_cpu=used[False, "proc.cpu"],

@@ -25,9 +25,9 @@ def _cpu_list(text: str) -> str:
     return text
 
 
-def cpus_in(text: str) -> frozenset[int]:
-    """The numbers of a list of CPUs that has this form: `0-1,3`."""
-    ends = [part.partition("-") for part in text.split(",")]
+def cpus_named(cpus: str) -> frozenset[int]:
+    """The numbers in a list of CPUs that is well formed; which of them there are is seen on the machine."""
+    ends = (part.partition("-") for part in cpus.split(","))
     return frozenset(cpu for first, _, last in ends for cpu in range(int(first), int(last or first) + 1))
 
 

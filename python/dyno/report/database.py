@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from rich import box
 from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
 from dyno.model.findings import CounterFigure, DatabaseCell, Findings, WaitFigure, format_estimate, format_quantity
+from dyno.report import tables
 
 FOREMOST = 12  # counters that are to be read; the others are there to be looked up
 MOST_GROUPS = 3  # on a terminal
@@ -113,30 +113,24 @@ def on_terminal(findings: Findings) -> Iterator[RenderableType]:
     for group in found[:MOST_GROUPS]:
         where = " ".join(f"{factor}={level}" for factor, level in group.within.items())
         title = "What the store said of itself, for each operation" + (f": {where}" if where else "")
-        yield from (Text(), Text(_plain(title), style="bold"), _table(group))
+        yield from (Text(), tables.heading(tables.plain(title)), _table(group))
         if len(group.columns) > MOST_COLUMNS:
             yield Text(f"and {len(group.columns) - MOST_COLUMNS:,} more columns (--format json)", style="dim")
-        yield from (Text(_plain(f"{remark}."), style="dim") for remark in group.remarks)
+        yield from (Text(tables.plain(f"{remark}."), style="dim") for remark in group.remarks)
     if len(found) > MOST_GROUPS:
         yield Text(f"and {len(found) - MOST_GROUPS:,} more combinations (--format json)", style="dim")
 
 
 def _table(group: Group) -> Table:
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, header_style="bold")
-    table.add_column("counter", overflow="fold")
-    for name in [*group.columns[:MOST_COLUMNS], "apart"]:
-        table.add_column(Text(_plain(name)), justify="right", no_wrap=True)
+    table = tables.table()
+    tables.columns(table, "counter")
+    tables.columns(table, *group.columns[:MOST_COLUMNS], "apart", justify="right")
     for row in group.foremost:
         figures = (format_estimate(each.per_op, each.ci) if each else "-" for each in row.figures[:MOST_COLUMNS])
-        table.add_row(Text(_plain(row.name)), *figures, row.times)
+        tables.row(table, row.name, *figures, row.times)
     if group.waits:
         table.add_section()
     for waits in group.waits:
         figures = (f"{format_quantity(each.us_per_op)} us" if each else "-" for each in waits.figures[:MOST_COLUMNS])
-        table.add_row(Text(_plain(waits.name)), *figures, "")
+        tables.row(table, waits.name, *figures, "")
     return table
-
-
-def _plain(text: str) -> str:
-    """Without what would steer the terminal: levels may come from anywhere."""
-    return "".join(letter if letter.isprintable() else " " for letter in text)

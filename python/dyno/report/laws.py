@@ -8,6 +8,7 @@ from rich.console import RenderableType
 from rich.text import Text
 
 from dyno.model.findings import Forecast, Laws
+from dyno.report import tables
 
 MOST_CELLS = 12
 MOST_FAULTS = 20
@@ -16,11 +17,11 @@ MOST_FAULTS = 20
 def laws_in_words(laws: Laws) -> Iterator[RenderableType]:
     """What contradicts itself first; then what each cell could do, what load changes, and what forecasts are worth."""
     if laws.faults:
-        yield from (Text(), Text("Measuring faults", style="bold"))
+        yield from (Text(), tables.heading("Measuring faults"))
         yield from (_line(fault.sentence, "red") for fault in laws.faults[:MOST_FAULTS])
         yield from _more(len(laws.faults) - MOST_FAULTS)
     if laws.cells:
-        yield from (Text(), Text("What the resources allow", style="bold"))
+        yield from (Text(), tables.heading("What the resources allow"))
         yield from (_line(cell.sentence) for cell in laws.cells[:MOST_CELLS])
         yield from _more(len(laws.cells) - MOST_CELLS)
         changes = [change for change in laws.changes if change.shown]
@@ -43,8 +44,7 @@ def forecasts_in_words(forecasts: Sequence[Forecast]) -> Iterator[RenderableType
 
 
 def _line(text: str, style: str = "") -> Text:
-    """Without what would steer the terminal: levels may come from anywhere."""
-    return Text("".join(letter if letter.isprintable() else " " for letter in text), style=style)
+    return Text(tables.plain(text), style=style)
 
 
 def _more(left: int) -> Iterator[RenderableType]:

@@ -183,11 +183,11 @@ def interpolated(levels: Values, values: Values, at: float) -> float:
         raise ValueError("interpolating takes two levels or more, rising and above 0, and a value for each")
     if not x[0] <= at <= x[-1]:
         raise ValueError(f"{at:g} is not between the measured levels {x[0]:g} and {x[-1]:g}")
-    from scipy.interpolate import (
-        PchipInterpolator,
-    )  # importing scipy takes longer than most commands that never need it
+    # Importing scipy takes longer than most commands that never need it.
+    from scipy.interpolate import PchipInterpolator
 
-    return float(PchipInterpolator(np.log(x), y)(math.log(at)))
+    with np.errstate(over="ignore"):  # a slope near 0 has an infinite reciprocal, which gives a derivative of 0
+        return float(PchipInterpolator(np.log(x), y)(math.log(at)))
 
 
 def nearest(levels: Values, values: Values, at: float) -> float:

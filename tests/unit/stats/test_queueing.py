@@ -7,7 +7,7 @@ from itertools import product
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from dyno.stats import (
@@ -148,6 +148,7 @@ def test_a_centre_without_servers_or_with_a_demand_below_zero_is_refused(demand:
     values=st.lists(st.floats(0, 100), min_size=8, max_size=8),
     share=st.floats(0, 1),
 )
+@example(steps=[1.0] * 5, values=[0.0, 0.0, 0.0, 0.0, 5e-324, 0.0, 0.0, 0.0], share=0.5)
 def test_between_two_levels_a_value_is_between_theirs(steps: list[float], values: list[float], share: float) -> None:
     levels = [float(each) for each in np.cumsum([1.0, *steps[1:]])]
     of = values[: len(levels)]
