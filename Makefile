@@ -56,7 +56,7 @@ test-rust: mysql ## tests of the Rust workspace, on real servers
 	cargo test --locked --quiet
 
 test-python: setup tools mysql ## tests of the Python package, on real systems
-	$(BIN)/pytest
+	$(BIN)/pytest --numprocesses 2 --dist loadgroup
 
 fuzz: setup ## 100,000 generated study files through `dyno check`
 	$(BIN)/python benchmarks/check_fuzz.py

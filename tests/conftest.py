@@ -28,6 +28,18 @@ def pytest_configure(config: pytest.Config) -> None:
         config.option.basetemp = str(Path(tempfile.gettempdir()) / f"dyno-tests-{os.getpid()}")
 
 
+ON_THE_MACHINE = ("contract", "end_to_end", "studies")
+"""Folders of tests that start servers, drive them and change the machine."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Where several processes share the tests (pytest-xdist), one has all that touch the machine, one by one."""
+    here = Path(__file__).parent
+    for item in items:
+        if item.path.relative_to(here).parts[0] in ON_THE_MACHINE:
+            item.add_marker(pytest.mark.xdist_group("machine"))
+
+
 def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
     """Keep the folders of a session only where there is something to look for in them."""
     given = session.config.option.basetemp
@@ -37,8 +49,9 @@ def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
 
 @pytest.fixture
 def tmp_path(tmp_path: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Pytest's own, which other users may pass through."""
-    for folder in (tmp_path_factory.getbasetemp(), tmp_path):
+    """Pytest's own, which other users may pass through; above it is one more where several processes share the tests."""
+    base = tmp_path_factory.getbasetemp()
+    for folder in (*([base.parent] if "PYTEST_XDIST_WORKER" in os.environ else []), base, tmp_path):
         folder.chmod(0o711)
     return tmp_path
 
