@@ -28,15 +28,22 @@ def pytest_configure(config: pytest.Config) -> None:
         config.option.basetemp = str(Path(tempfile.gettempdir()) / f"dyno-tests-{os.getpid()}")
 
 
-ON_THE_MACHINE = ("contract", "end_to_end", "studies")
-"""Folders of tests that start servers, drive them and change the machine."""
+ON_THE_MACHINE = (
+    "contract/",
+    "end_to_end/test_perf.py",
+    "end_to_end/test_planted_bottlenecks.py",
+    "end_to_end/test_probe.py",
+    "end_to_end/test_servers.py",
+    "studies/",
+)
+"""Tests that start servers, drive them, watch the machine and change it."""
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Where several processes share the tests (pytest-xdist), one has all that touch the machine, one by one."""
     here = Path(__file__).parent
     for item in items:
-        if item.path.relative_to(here).parts[0] in ON_THE_MACHINE:
+        if str(item.path.relative_to(here)).startswith(ON_THE_MACHINE):
             item.add_marker(pytest.mark.xdist_group("machine"))
 
 
