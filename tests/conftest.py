@@ -56,7 +56,7 @@ def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
 
 @pytest.fixture
 def tmp_path(tmp_path: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Pytest's own, which other users may pass through; above it is one more where several processes share the tests."""
+    """Pytest's own, which other users may pass through; above it is one more where processes share the tests."""
     base = tmp_path_factory.getbasetemp()
     for folder in (*([base.parent] if "PYTEST_XDIST_WORKER" in os.environ else []), base, tmp_path):
         folder.chmod(0o711)
