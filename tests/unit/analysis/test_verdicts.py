@@ -12,6 +12,7 @@ from tests.making import make_study
 from dyno.analysis.observed import THRESHOLDS
 from dyno.analysis.verdicts import verdicts
 from dyno.model.findings import BottleneckVerdict
+from dyno.model.interventions import Dose
 from dyno.model.run import Outcome, RunRecord, Slot
 from dyno.model.saturation import DRIVER_IS_THE_LIMIT
 from dyno.model.study import Study
@@ -238,6 +239,7 @@ def test_what_would_be_next_is_what_is_used_most_besides() -> None:
         ("most", "for {:g} % of their time"),
         ("rest", "{:g} % of the CPUs used by what was not watched"),
         ("steal", "{:g} % taken by the hypervisor"),
+        ("kept", "did not reach {:g} % of the rate"),
     ],
 )
 def test_the_page_has_the_thresholds_that_are_used(rule: str, words: str) -> None:
@@ -256,7 +258,72 @@ def test_the_page_has_the_thresholds_that_it_puts_in_words() -> None:
         "1 MiB a second",
     ):
         assert words in DOCS
-    assert len(THRESHOLDS) == 20
+    assert len(THRESHOLDS) == 21
+
+
+CPU_PATH = {"server.cpu": 1.0, "server.wait": 1.3, "machine.cpu": 1.5}
+
+
+def test_a_busy_device_that_serves_many_at_once_is_not_what_a_few_clients_are_held_back_by() -> None:
+    nvme = {**CPU_PATH, "disk.busy": 0.97, "disk.waited": 1.1}
+    found = verdict(used(nvme, {"server.proc.blocked": 1.1}))
+    assert found.kind == "cpu-path"
+    assert "The device was busy 97% of the time" in found.against[0]
+    assert (
+        verdict(used({"disk.busy": 0.97, "disk.waited": 2.6}, {"server.proc.blocked": 2.6})).kind == "disk-operations"
+    )
+
+
+def test_a_device_is_not_busy_for_longer_than_all_its_requests_took() -> None:
+    short = used({"disk.busy": 0.97, "disk.waited": 0.3}, {"server.proc.blocked": 0.6})
+    found = verdict(short)
+    assert found.kind == "unexplained"
+    assert found.against == ()
+
+
+def test_segments_sent_anew_hold_nobody_back_who_is_elsewhere() -> None:
+    found = verdict(used({**CPU_PATH, "server.wait": 2.5}, {"tcp.oseg_s": 1000.0, "tcp.retrans_s": 20.0}))
+    assert found.kind == "cpu-path"
+
+
+def test_threads_of_clients_that_each_fill_a_cpu_are_not_one_that_all_wait_for() -> None:
+    heavy = used({"server.cpu": 3.88, "machine.cpu": 4.0}, {"server.proc.cpu_max_thread": 97.0}, cpus=64)
+    assert verdict(heavy).kind == "cpu-path"
+    one = used({"server.cpu": 2.3, "machine.cpu": 4.0}, {"server.proc.cpu_max_thread": 97.0}, cpus=64)
+    assert verdict(one, threads=50).kind == "cpu-thread"
+    assert verdict(used({"server.cpu": 0.98}, {"server.proc.cpu_max_thread": 97.0}), threads=1).kind == "cpu-thread"
+
+
+def test_cpus_that_a_system_is_held_to_are_not_said_to_be_free_where_others_may_fill_them() -> None:
+    waiting = used({"server.cpu": 0.3, "server.wait": 3.2})
+    found = verdict(waiting, {"pin": {"system": "0"}})
+    assert found.kind == "cpu-path"
+    assert "was not observed" in found.sentence
+    assert "more clients would use more of it" in verdict(waiting).sentence
+    driven = used({"server.cpu": 0.4, "server.wait": 3.0, "driver.cpu": 0.55}, cpus=4)
+    assert verdict(driven, {"pin": {"system": "0", "driver": "0"}}).kind == "cpu-all"
+    assert verdict(driven, {"pin": {"system": "0", "driver": "1"}}).kind == "cpu-path"
+
+
+@pytest.mark.parametrize(("rate", "kind"), [(1000.0, "driver"), (1040.0, "driver"), (1100.0, "unexplained")])
+def test_a_rate_that_was_not_reached_is_not_what_held_the_system_back(rate: float, kind: str) -> None:
+    found = verdict(used(), loop="open", rate_per_s=rate, responses={"service_mean": 4.0})
+    assert found.kind == kind
+
+
+def test_what_neighbours_swap_is_not_the_systems() -> None:
+    swapping = {"vm.si": 3000.0, "server.proc.blocked": 3.0}
+    assert verdict(used({"server.major_faults": 2.0}, swapping)).kind == "disk-operations"
+    assert verdict(used({"server.major_faults": 40.0}, swapping)).kind == "memory"
+
+
+def test_a_cell_that_was_slowed_on_purpose_says_so() -> None:
+    for dose, said in ((0.0, ()), (0.02, ("It was slowed on purpose (sync-delay 20 ms)",))):
+        made = study()
+        given = Dose(kind="sync-delay", title="Syncs end later", unit="s", dose=dose)
+        cells = (made.cells[0].model_copy(update={"intervention": given}),)
+        (found,) = verdicts(made.model_copy(update={"cells": cells}), [run()], {1: used(means=SYNCING)})
+        assert tuple(each.partition(":")[0] for each in found.against) == said
 
 
 def test_what_a_group_did_on_a_loop_device_is_not_counted_once_more_below_it() -> None:
