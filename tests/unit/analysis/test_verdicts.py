@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from tests.making import make_study
 
+from dyno.analysis.bottlenecks import judge
 from dyno.analysis.observed import THRESHOLDS
 from dyno.analysis.verdicts import verdicts
 from dyno.model.findings import BottleneckVerdict
@@ -334,3 +335,72 @@ def test_what_a_group_did_on_a_loop_device_is_not_counted_once_more_below_it() -
         used({"disk.reads": 900.0}, {**BLOCKED, "server.cgroup.r_s": 190.0}), deployed={"io.limit.reads": 200}
     )
     assert shared.evidence[0].value == pytest.approx(95)
+
+
+QUOTA = {"host": {"machine": {"cpus": 0.5}}, "status": {"machine.throttled_s": 0.1}}
+BUSY_CPUS = {"server.cpu": 0.9, "server.wait": 0.1, "machine.cpu": 1.8}
+WAITING = {"server.proc.blocked": 0.25, "server.proc.syncing": 0.25}
+LARGE = {"disk.busy": 0.9, "disk.read": 100 * 65536.0, "disk.written": 0.0, "disk.writes": 0.0}
+EVICTED = {"server.cgroup.refkB_s": 1e6 / 2 / 1024, "server.cgroup.mem": 90.0 * 2**20, "server.proc.blocked": 0.5}
+SWAPPED = {"vm.si": 1024.0, "server.proc.blocked": 0.5}
+AT_LIMIT = {"deployed": {"io.limit.reads": 200}}
+
+# What is just full, and the figure by which it is; a little less of any of them and it is not.
+JUST_FULL: list[tuple[str, str, Usage, dict[str, Any]]] = [
+    ("cpu-quota", "server.cpu", used({"server.cpu": 0.45}), QUOTA),
+    ("cpu-quota", "machine.throttled_s", used({"server.cpu": 0.45}), QUOTA),
+    ("cpu-all", "machine.cpu", used(BUSY_CPUS), {}),
+    ("cpu-all", "server.wait", used(BUSY_CPUS), {}),
+    ("cpu-thread", "server.proc.cpu_max_thread", used(means={"server.proc.cpu_max_thread": 90.0}), {}),
+    ("disk-operations", "disk.reads", used({"disk.reads": 170.0}, WAITING), AT_LIMIT),
+    ("disk-operations", "server.proc.blocked", used({"disk.reads": 170.0}, WAITING), AT_LIMIT),
+    ("disk-operations", "server.proc.syncing", used({"disk.reads": 170.0}, WAITING), AT_LIMIT),
+    ("disk-operations", "disk.busy", used({"disk.busy": 0.9}, WAITING), {}),
+    ("disk-operations", "server.proc.blocked", used({"disk.busy": 0.9}, WAITING), {}),
+    ("disk-bandwidth", "disk.read", used(LARGE, WAITING), {}),
+    ("disk-sync", "server.proc.syncing", used(means={"server.proc.syncing": 0.5}), {}),
+    ("locks", "server.lock_wait", used({"server.lock_wait": 1.5}), {}),
+    ("memory", "server.cgroup.mem", used(means=EVICTED), {"host": {"machine": LIMITED}}),
+    ("memory", "server.cgroup.refkB_s", used(means=EVICTED), {"host": {"machine": LIMITED}}),
+    ("memory", "server.proc.blocked", used(means=EVICTED), {"host": {"machine": LIMITED}}),
+    ("memory", "vm.si", used(means=SWAPPED), {}),
+    ("network", "net.ifutil", used(means={"net.ifutil": 80.0, "tcp.oseg_s": 1200.0}), {}),
+    ("network", "tcp.retrans_s", used(means={"tcp.retrans_s": 10.0, "tcp.oseg_s": 1000.0}), {}),
+]
+
+
+def full(usage: Usage, host: Mapping[str, Any] | None = None, **of: Any) -> list[str]:
+    judged = judge(study(host).cells[0], run(**of), usage)
+    assert judged is not None
+    return [place.kind for place in judged.places if place.full]
+
+
+@pytest.mark.parametrize(("kind", "by", "usage", "of"), JUST_FULL)
+def test_a_place_is_full_from_its_threshold_on_and_not_below(
+    kind: str, by: str, usage: Usage, of: dict[str, Any]
+) -> None:
+    assert kind in full(usage, **of)
+    less = {name: {**figures, by: figures[by] * 0.999} for name, figures in vars(usage).items() if _has(figures, by)}
+    status = of.get("status", {})
+    if by in status:
+        of = {**of, "status": {by: status[by] * 0.999}}
+    assert less or by in status
+    assert kind not in full(usage.model_copy(update=less), **of)
+
+
+def _has(figures: object, name: str) -> bool:
+    return isinstance(figures, dict) and name in figures
+
+
+@pytest.mark.parametrize(
+    ("syncing", "held"),
+    [(1.0, True), (0.99, False)],  # of four clients, of whom the others are seen elsewhere
+)
+def test_a_full_place_needs_its_share_of_the_clients(syncing: float, held: bool) -> None:
+    elsewhere = used({"server.cpu": 1.4, "server.wait": 1.5}, {"server.proc.syncing": syncing})
+    assert (verdict(elsewhere).kind == "disk-sync") is held
+
+
+@pytest.mark.parametrize(("blocked", "kind"), [(2.0, "disk-operations"), (1.99, "unexplained")])
+def test_where_nothing_is_full_half_of_the_clients_decide(blocked: float, kind: str) -> None:
+    assert verdict(used(means={"server.proc.blocked": blocked})).kind == kind
