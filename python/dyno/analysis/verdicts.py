@@ -245,6 +245,12 @@ def _against(
         else:
             but = f"only {f['cpu'] + f['waited']:.2f} threads of the system were there or waited for one"
         yield f"The CPUs were busy {_percent(f['cpus_busy'])} of the time, but {but}."
+    throttled, quota_used = f.get("throttled", 0.0), f.get("quota_used", 0.0)
+    if throttled >= THRESHOLDS["throttled"] and f["waited_share"] >= THRESHOLDS["waited_share"] and kind != "cpu-quota":
+        yield (
+            f"Its CPU quota held it back {throttled / 100:.2f} s a second, over its CPUs, though it used "
+            f"{_percent(quota_used)} of it: it came in bursts, or was not all that waited."
+        )
     if f.get("rest", 0.0) >= THRESHOLDS["rest"]:
         yield (
             f"{_percent(f['rest'])} of the CPUs went to processes that were not watched: to others on this machine, or "

@@ -312,6 +312,14 @@ def test_a_rate_that_was_not_reached_is_not_what_held_the_system_back(rate: floa
     assert found.kind == kind
 
 
+def test_a_quota_that_holds_back_without_being_used_up_is_told_beside() -> None:
+    bursts = used({"server.cpu": 0.6, "server.wait": 1.6})
+    found = verdict(bursts, {"machine": {"cpus": 1}}, status={"machine.throttled_s": 4.0})
+    assert found.kind == "cpu-path"
+    assert "held it back 0.40 s a second, over its CPUs, though it used 60% of it" in found.against[0]
+    assert verdict(bursts, {"machine": {"cpus": 1}}, status={"machine.throttled_s": 0.0}).against == ()
+
+
 def test_what_neighbours_swap_is_not_the_systems() -> None:
     swapping = {"vm.si": 3000.0, "server.proc.blocked": 3.0}
     assert verdict(used({"server.major_faults": 2.0}, swapping)).kind == "disk-operations"
