@@ -141,7 +141,7 @@ def _of_cpus(cell: Cell, run: RunRecord, used: Usage, of: str) -> Iterator[tuple
         throttled = run.status.get("machine.throttled_s")
         if throttled is not None and run.driver_s > 0:
             yield "throttled", 100 * throttled / run.driver_s
-        elif "server.throttled" in per_s:
+        elif per_s.get("server.throttled", 0.0) > 0:  # a group below that of the quota is told none
             yield "throttled", 100 * per_s["server.throttled"]
     if not cpus:
         return

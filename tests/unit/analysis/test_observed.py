@@ -114,6 +114,11 @@ def test_figures_of_the_run_come_before_those_asked_for() -> None:
     assert figures(without, status={"innodb_row_lock_time": 4000.0})["locked"] == pytest.approx(0.4)
 
 
+def test_a_group_below_that_of_the_quota_does_not_know_how_long_it_was_held_back() -> None:
+    assert "throttled" not in figures({**PER_S, "server.throttled": 0.0})
+    assert figures({**PER_S, "server.throttled": 0.0}, status={"machine.throttled_s": 0.0})["throttled"] == 0.0
+
+
 def test_a_quota_that_is_no_less_than_the_machine_is_none() -> None:
     assert "quota" not in figures(host={"machine": {"cpus": 2}})
     assert figures(host={"machine": {"cpus": 2}}, cpus=0)["quota"] == 2.0
