@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
+from dyno.analysis.demands import clients_set
 from dyno.analysis.table import pace_of
 from dyno.model.forms import cpus_named
 from dyno.model.run import RunRecord
@@ -224,10 +225,8 @@ def _clients(cell: Cell, run: RunRecord, used: Usage) -> float | None:
     by_littles_law = None
     if latency is not None and used.seconds > 0:
         by_littles_law = used.operations / used.seconds * latency / 1000
-    threads = cell.workload.options.get("threads")
-    if pace_of(run) is None and isinstance(threads, int) and not isinstance(threads, bool):
-        return float(threads)
-    return by_littles_law
+    asked = clients_set(cell) if pace_of(run) is None else None
+    return by_littles_law if asked is None else asked
 
 
 def _locked(run: RunRecord, used: Usage) -> float | None:
