@@ -320,6 +320,21 @@ def test_a_quota_that_holds_back_without_being_used_up_is_told_beside() -> None:
     assert verdict(bursts, {"machine": {"cpus": 1}}, status={"machine.throttled_s": 0.0}).against == ()
 
 
+def test_what_set_the_pace_is_said() -> None:
+    given = verdict(used(), loop="open", rate_per_s=1000.0, responses={"service_mean": 1.0})
+    assert "requests came at a given rate" in given.sentence
+    paused = verdict(used(), driver={"loop": {"think_time_s": 1.0}}, responses={"latency_mean": 1.0})
+    assert "clients paused between their requests, as asked" in paused.sentence
+
+
+def test_of_two_limits_that_of_which_more_is_used_is_told_and_whoever_is_unseen_waits_for_it() -> None:
+    limits = {"io.limit.reads": 200, "io.limit.read_bytes": 1_100_000}
+    both = used({"disk.reads": 196.0}, {"server.proc.blocked": 0.6})
+    found = verdict(both, deployed=limits)
+    assert (found.kind, found.evidence[0].name) == ("disk-operations", "use of its limit of reads")
+    assert "share of the clients' time that was seen nowhere" in {each.name for each in found.evidence}
+
+
 def test_what_neighbours_swap_is_not_the_systems() -> None:
     swapping = {"vm.si": 3000.0, "server.proc.blocked": 3.0}
     assert verdict(used({"server.major_faults": 2.0}, swapping)).kind == "disk-operations"
