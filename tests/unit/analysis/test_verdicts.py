@@ -427,3 +427,24 @@ def test_a_full_place_needs_its_share_of_the_clients(syncing: float, held: bool)
 @pytest.mark.parametrize(("blocked", "kind"), [(2.0, "disk-operations"), (1.99, "unexplained")])
 def test_where_nothing_is_full_half_of_the_clients_decide(blocked: float, kind: str) -> None:
     assert verdict(used(means={"server.proc.blocked": blocked})).kind == kind
+
+
+@pytest.mark.parametrize(
+    ("kind", "says"),
+    [
+        ("cpu-quota", "the system used 0.49 of the 0.5 CPUs that it may, and it was held back 0.60 s a second"),
+        ("cpu-all", "98% of 2 CPUs were busy, the system used 1.20, and 56% of the time that it wanted a CPU"),
+        ("cpu-thread", "one thread of the system was on a CPU 97% of the time, while 1.00 of 2 CPUs were used"),
+        ("disk-bandwidth", "98% of its limit of bytes read was used, and 3.50 threads of the system waited for it"),
+        ("disk-operations", "98% of its limit of reads was used, and 3.50 threads of the system waited for it"),
+        ("disk-sync", "at any time 0.95 threads of the system were waiting for a sync to end, while the device was"),
+        ("locks", "2.90 of 4 clients waited for a row lock"),
+        ("memory", "92% of what was read had been evicted not long before, its memory was 99% full"),
+        ("network", "the busiest interface was used 93%, and 0% of segments were sent anew"),
+        ("driver", "2.50 of 4 clients were in the driver, running or waiting for a CPU, and the system used 0.40 CPUs"),
+        ("unexplained", "83% of the clients' time was spent neither on a CPU, nor waiting for one"),
+    ],
+)
+def test_each_kind_has_its_sentence(kind: str, says: str) -> None:
+    usage, of = PLANTED[kind]
+    assert says in verdict(usage, **of).sentence
