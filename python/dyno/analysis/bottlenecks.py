@@ -79,21 +79,22 @@ def judge(cell: Cell, run: RunRecord, used: Usage) -> Judged | None:
         cause = _cause(full)
         also = tuple(place.kind for place in full if FAMILY[place.kind] != FAMILY[cause.kind])
         return Judged(cause.kind, figures, cause.figures, True, also, places, facts)
-    if pace is not None:
-        return Judged("driver", figures, ("clients", "cpus_busy", "device_busy"), False, (), places, facts)
+    if pace is not None and figures.get("kept", 100.0) >= THRESHOLDS["kept"]:
+        evidence: tuple[str, ...] = ("kept", "clients", "cpus_busy", "device_busy")
+        return Judged("driver", figures, evidence, False, (), places, facts)
     if clients:
         most = max((place for place in places if place.kind not in _FULL_OR_NOTHING), key=lambda place: place.clients)
         if 100 * most.clients / clients >= THRESHOLDS["most"]:
             return Judged(most.kind, figures, most.figures, False, (), places, facts)
-    evidence = ("unseen", "clients", "cpu", "waited", "blocked", "syncing", "locked", "driver", "device_busy")
+    evidence = ("unseen", "kept", "clients", "cpu", "waited", "blocked", "syncing", "locked", "driver", "device_busy")
     return Judged("unexplained", figures, evidence, False, (), places, facts)
 
 
 def _has_its_share(place: Place, f: Mapping[str, float]) -> bool:
     """Whether as many clients are there as makes it worth anything to have more of it."""
-    clients = f.get("clients", 0.0)
-    least = max(THRESHOLDS["share"], f.get("unseen", 0.0)) / 100 * clients
-    return place.kind == "network" or place.clients >= least
+    # A device that serves many at once takes more though it is busy all the time: as where none is full, most count.
+    share = THRESHOLDS["most" if place.figures[0] == "device_busy" else "share"]
+    return place.clients >= max(share, f.get("unseen", 0.0)) / 100 * f.get("clients", 0.0)
 
 
 def _places(f: Mapping[str, float]) -> Iterator[Place]:
@@ -106,7 +107,7 @@ def _places(f: Mapping[str, float]) -> Iterator[Place]:
     yield Place("locks", f.get("locked", 0.0), share, full, ("locked_share", "locked", "clients"))
     interface = f.get("interface", 0.0)
     full = interface >= THRESHOLDS["interface"] or f.get("retransmitted", 0.0) >= THRESHOLDS["retransmitted"]
-    yield Place("network", queued if full else 0.0, interface, full, ("interface", "retransmitted"))
+    yield Place("network", queued if full else 0.0, interface, full, ("interface", "retransmitted", "unseen"))
     driver = f.get("driver", 0.0)
     use = 100 * driver / f["clients"] if f.get("clients") else 0.0
     yield Place("driver", driver, use, False, ("driver", "clients", "cpu", "cpus_busy"))
@@ -121,9 +122,10 @@ def _of_cpus(f: Mapping[str, float], queued: float) -> Iterator[Place]:
     busy, busiest = f.get("cpus_busy", 0.0), f.get("busiest", 0.0)
     full = busy >= THRESHOLDS["cpus_busy"] and f["waited_share"] >= THRESHOLDS["waited_share"]
     yield Place("cpu-all", clients, busy, full, ("cpus_busy", "cpus", "cpu", "waited_share", "waited"))
-    full = busiest >= THRESHOLDS["busiest"]
+    # Where more are on other CPUs than behind it, it is a client's own thread, as of those that have one each.
+    full = busiest >= THRESHOLDS["busiest"] and ("clients" not in f or 1 + queued >= clients - busiest / 100)
     of_thread = clients + (queued if full else 0.0)
-    yield Place("cpu-thread", of_thread, busiest, full, ("busiest", "cpu", "cpus"))
+    yield Place("cpu-thread", of_thread, busiest, full, ("busiest", "cpu", "cpus", "unseen"))
     yield Place("cpu-path", clients, busy, False, ("cpu", "waited", "clients", "cpus_busy", "busiest"))
 
 
@@ -138,15 +140,15 @@ def _of_disk(f: Mapping[str, float], queued: float) -> Iterator[Place]:
     if limits:
         name = max(limits, key=lambda each: limits[each])
         full = limits[name] >= THRESHOLDS["io_limit"] and waits
-        figures = (name, "blocked", "syncing", "read", "written", "device_busy")
+        figures = (name, "blocked", "syncing", "read", "written", "device_busy", "unseen")
         kind: Bottleneck = "disk-bandwidth" if name.endswith("_bytes") else "disk-operations"
         yield Place(kind, blocked + syncing + queued if full else 0.0, limits[name], full, figures)
     full = busy >= THRESHOLDS["device_busy"] and waits
     kind = "disk-bandwidth" if full and f.get("request", 0.0) >= THRESHOLDS["large_request"] else "disk-operations"
-    figures = ("device_busy", "blocked", "syncing", "request", "read", "written")
+    figures = ("device_busy", "blocked", "syncing", "request", "read", "written", "unseen")
     yield Place(kind, blocked + (queued if full else 0.0), busy, full, figures)
     full = syncing >= THRESHOLDS["syncing"]
-    figures = ("syncing", "clients", "device_busy", "blocked")
+    figures = ("syncing", "clients", "device_busy", "blocked", "unseen")
     yield Place("disk-sync", syncing + (queued if full else 0.0), 100 * min(syncing, 1.0), full, figures)
 
 

@@ -5,10 +5,12 @@ Everything is of the *system's processes*: those of the server, or the driver's 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
+from dyno.analysis.demands import clients_set
 from dyno.analysis.table import pace_of
 from dyno.model.forms import cpus_named
 from dyno.model.run import RunRecord
@@ -36,8 +38,13 @@ THRESHOLDS: Final[Mapping[str, float]] = {
     "most": 50.0,
     "rest": 25.0,
     "steal": 5.0,
+    "kept": 95.0,
 }
 """From which value on a figure counts; docs/verdicts.md says why."""
+
+
+_SWAPPED_AT_ONCE: Final = 32.0
+"""KiB that a major fault brings in at the most: eight pages, unless vm.page-cluster was changed."""
 
 
 @dataclass(frozen=True)
@@ -81,6 +88,7 @@ FIGURES: Final = {
     "driver": Figure("clients that were in the driver, running or waiting for a CPU", "1"),
     "rest": Figure("share of the CPUs used by what was not watched", "%", "rest"),
     "steal": Figure("share of the CPUs taken by the hypervisor", "%", "steal"),
+    "kept": Figure("share of the given rate that was reached", "%", "kept"),
     "unseen": Figure("share of the clients' time that was seen nowhere", "%", "most"),
 }
 
@@ -106,6 +114,8 @@ def observed(cell: Cell, run: RunRecord, used: Usage, of: str) -> Iterator[tuple
     inside = per_s.get("driver.cpu", 0.0) + per_s.get("driver.wait", 0.0) if of == "server" else 0.0
     if of == "server" and "driver.cpu" in per_s:
         yield "driver", inside
+    if run.rate_per_s and used.seconds > 0:
+        yield "kept", 100 * used.operations / used.seconds / run.rate_per_s
     locked = _locked(run, used)
     clients = _clients(cell, run, used)
     if locked is not None:
@@ -132,7 +142,7 @@ def _of_cpus(cell: Cell, run: RunRecord, used: Usage, of: str) -> Iterator[tuple
         throttled = run.status.get("machine.throttled_s")
         if throttled is not None and run.driver_s > 0:
             yield "throttled", 100 * throttled / run.driver_s
-        elif "server.throttled" in per_s:
+        elif per_s.get("server.throttled", 0.0) > 0:  # a group below that of the quota is told none
             yield "throttled", 100 * per_s["server.throttled"]
     if not cpus:
         return
@@ -143,16 +153,19 @@ def _of_cpus(cell: Cell, run: RunRecord, used: Usage, of: str) -> Iterator[tuple
     yield "steal", 100 * per_s.get("machine.steal", 0.0) / cpus
     if allowed < cpus:
         theirs = _cpus(None, cell.host.pin.driver)
-        shared = of == "server" and theirs == mine
-        yield "cpus_busy", 100 * (cpu + (per_s.get("driver.cpu", 0.0) if shared else 0.0)) / allowed
+        shared = of == "server" and theirs and theirs <= mine
+        busy = 100 * (cpu + (per_s.get("driver.cpu", 0.0) if shared else 0.0)) / allowed
+        if busy >= THRESHOLDS["cpus_busy"]:  # else others may fill them, unseen
+            yield "cpus_busy", busy
     elif "machine.cpu" in per_s:
         yield "cpus_busy", 100 * (per_s["machine.cpu"] + per_s.get("machine.steal", 0.0)) / cpus
 
 
 def _of_device(run: RunRecord, used: Usage, of: str) -> Iterator[tuple[str, float]]:
     per_s, means = used.per_s, used.means
-    if "disk.busy" in per_s:
-        yield "device_busy", 100 * per_s["disk.busy"]
+    # Whole clock ticks count as busy (`demands.uses`): many short requests seem to fill a device that rests most of it.
+    if busy := [per_s[name] for name in ("disk.busy", "disk.waited") if name in per_s]:
+        yield "device_busy", 100 * min(busy)
     of_device = {
         "read_bytes": per_s.get("disk.read"),
         "write_bytes": per_s.get("disk.written"),
@@ -196,7 +209,10 @@ def _of_memory(cell: Cell, run: RunRecord, used: Usage, of: str) -> Iterator[tup
     if refaulted is not None and read:
         yield "refaulted", min(100 * refaulted / read, 100.0)
     if "vm.si" in means:
-        yield "swapped", means["vm.si"] + means.get("vm.so", 0.0)
+        swapped = means["vm.si"] + means.get("vm.so", 0.0)
+        # What others swap is no matter of the system, which has a major fault for each that it waits for.
+        own = used.per_s.get(f"{of}.major_faults", math.inf) * _SWAPPED_AT_ONCE
+        yield "swapped", min(swapped, own)
     if "psi.memory.some" in means:
         yield "pressure", means["psi.memory.some"]
 
@@ -209,10 +225,8 @@ def _clients(cell: Cell, run: RunRecord, used: Usage) -> float | None:
     by_littles_law = None
     if latency is not None and used.seconds > 0:
         by_littles_law = used.operations / used.seconds * latency / 1000
-    threads = cell.workload.options.get("threads")
-    if pace_of(run) is None and isinstance(threads, int) and not isinstance(threads, bool):
-        return float(threads)
-    return by_littles_law
+    asked = clients_set(cell) if pace_of(run) is None else None
+    return by_littles_law if asked is None else asked
 
 
 def _locked(run: RunRecord, used: Usage) -> float | None:

@@ -13,10 +13,9 @@ import polars as pl
 
 from dyno.model.counters import LOOKS, SOURCE, is_gauge, is_wait
 from dyno.model.run import RunRecord
-from dyno.model.usage import Told, Usage, resources
+from dyno.model.usage import USER_HZ, Told, Usage, cpu_time_used, resources
 
 _KIB: Final = 1024.0
-_TICKS_S: Final = 100.0  # a second of CPU time, in what /proc/stat counts in (USER_HZ)
 _DRIVER: Final = "driver"
 
 # metric -> resource and what a unit of the metric is in the base unit of the resource, for each second
@@ -167,7 +166,7 @@ def _cpu_seconds(samples: pl.LazyFrame, spans: pl.DataFrame) -> dict[int, dict[s
     wanted = samples.filter(machine & (pl.col("metric").str.starts_with("cpu.") | (pl.col("metric") == "stat.ticks")))
     seen = wanted.join(spans.lazy(), on=["run", "source", "time_ns"], how="inner")
     ticks = seen.filter(pl.col("metric") == "stat.ticks").select(
-        "run", "time_ns", (pl.col("value") * pl.col("seconds") / _TICKS_S).alias("cpu_s")
+        "run", "time_ns", (pl.col("value") * pl.col("seconds") / USER_HZ).alias("cpu_s")
     )
     table = (
         seen.filter(pl.col("metric") != "stat.ticks")
@@ -239,10 +238,8 @@ def _usage(
     of_machine = seconds.get("machine", max(seconds.values()))
     if cpu is not None:
         cpus = cpus or round(cpu["all"] / of_machine)
-        # A CPU that sleeps in between is told exactly for how long (NO_HZ), but what it did only by the clock ticks
-        # that met it at work: of short bursts these miss up to a quarter, and processes then use more than the machine.
-        # So the machine used what it did not rest.
-        used = max(cpus * of_machine, cpu["all"]) - sum(cpu.get(name, 0.0) for name in _RESTING)
+        rested = sum(cpu.get(name, 0.0) for name in _RESTING)
+        used = cpu_time_used(cpus, of_machine, counted=cpu["all"], rested=rested)
         totals["machine.cpu"] = (used, "machine")
         totals["machine.steal"] = (cpu.get("cpu.steal", 0.0), "machine")
         watched = [totals[name][0] for name in ("server.cpu", "driver.cpu") if name in totals]

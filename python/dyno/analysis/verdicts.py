@@ -97,9 +97,14 @@ def _verdict(cell: Cell, judged: Sequence[Judged]) -> BottleneckVerdict:
         evidence=tuple(_evidence(figures, shown)),
         agree=agree,
         runs=n,
-        against=tuple(_against(kind, figures, alike, counts, n)),
+        against=(*_slowed(cell), *_against(kind, figures, alike, counts, n)),
         next=_next(kind, alike),
     )
+
+
+def _slowed(cell: Cell) -> Iterator[str]:
+    if (dose := cell.intervention) is not None and dose.dose > 0:
+        yield f"It was slowed on purpose ({dose.level}): what holds it back otherwise is said of the cell without."
 
 
 def _means(found: Sequence[Mapping[str, float]]) -> dict[str, float]:
@@ -140,8 +145,12 @@ def _told(
         return f"{name}: {one}, while {f['cpu']:.2f} of {f.get('cpus', 0.0):g} CPUs were used by all of it"
     if kind == "cpu-path":
         return (
-            f"{name}: {f['cpu'] + f['waited']:.2f}{of_clients} were on a CPU of {system} or waiting for one, and no "
-            "thread, quota or CPU was full: more clients would use more of it"
+            f"{name}: {f['cpu'] + f['waited']:.2f}{of_clients} were on a CPU of {system} or waiting for one, and "
+            + (
+                "nothing of it that they share was full: more clients would use more of it"
+                if "cpus_busy" in f
+                else "whether those that it is held to were full was not observed"
+            )
         )
     if kind == "locks":
         return f"{name}: {f['locked']:.2f}{of_clients} waited for a row lock"
@@ -228,7 +237,7 @@ def _against(
         waited = f.get("blocked", 0.0) + f.get("syncing", 0.0)
         yield (
             f"The device was busy {_percent(f['device_busy'])} of the time, but only {waited:.2f} threads of the "
-            "system waited for it."
+            "system waited for it: those who ask without being blocked (asynchronous I/O, io_uring) are not seen there."
         )
     if f.get("cpus_busy", 0.0) >= THRESHOLDS["cpus_busy"] and family != "the CPU" and "cpu-all" not in others:
         if f["waited_share"] < THRESHOLDS["waited_share"]:
@@ -236,6 +245,12 @@ def _against(
         else:
             but = f"only {f['cpu'] + f['waited']:.2f} threads of the system were there or waited for one"
         yield f"The CPUs were busy {_percent(f['cpus_busy'])} of the time, but {but}."
+    throttled, quota_used = f.get("throttled", 0.0), f.get("quota_used", 0.0)
+    if throttled >= THRESHOLDS["throttled"] and f["waited_share"] >= THRESHOLDS["waited_share"] and kind != "cpu-quota":
+        yield (
+            f"Its CPU quota held it back {throttled / 100:.2f} s a second, over its CPUs, though it used "
+            f"{_percent(quota_used)} of it: it came in bursts, or was not all that waited."
+        )
     if f.get("rest", 0.0) >= THRESHOLDS["rest"]:
         yield (
             f"{_percent(f['rest'])} of the CPUs went to processes that were not watched: to others on this machine, or "

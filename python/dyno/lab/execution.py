@@ -226,7 +226,7 @@ class Execution:
         self._intervened = Intervened(
             kind=cell.kind,
             dose=cell.dose,
-            clients=self.workload.clients(),
+            clients=self.workload.at_once(),
             calls=effect.calls,
             calls_per_op=_per_operation(effect, measured, (until - since) / 1e9),
             added_s=effect.added_s,
@@ -406,7 +406,7 @@ class Execution:
         """Where the driver itself was the limit, what was measured is the driver. At scale smoke nothing is judged."""
         if self._samples is None or self._measured is None or not self.study.judged:
             return
-        use = driver_use(self._samples, self._measured, self.workload.clients(), self.cell.host.pin.driver)
+        use = driver_use(self._samples, self._measured, self.workload.at_once(), self.cell.host.pin.driver)
         if use is not None and (why := why_driver_is_the_limit(use)):
             raise InvalidRun(why)
 

@@ -43,6 +43,21 @@ class Usage(Frozen):
     told: Annotated[Told | None, Field(description="what the store said of itself, where it was asked")] = None
 
 
+USER_HZ = 100.0
+"""Clock ticks that /proc/stat counts for a second of CPU time."""
+
+
+def cpu_time_used(cpus: float, seconds: float, *, counted: float, rested: float) -> float:
+    """Seconds of CPU time that a machine's CPUs did not rest, of `seconds` that passed.
+
+    `counted` is the CPU time of which /proc/stat tells any state, `rested` that of which it tells rest. A CPU that
+    sleeps in between is told exactly for how long (NO_HZ), but what it did only by the clock ticks that met it at work:
+    of short bursts these miss up to a quarter, and processes then use more than the machine. So what it did not rest
+    was used.
+    """
+    return max(max(cpus * seconds, counted) - rested, 0.0)
+
+
 @dataclass(frozen=True)
 class Resource:
     """One that is used for operations. `scale` turns the base unit into `unit`, which a person reads.

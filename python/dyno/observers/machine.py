@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import time
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -12,6 +13,7 @@ from pydantic import Field, model_validator
 
 from dyno.hosts import LocalHost, Process
 from dyno.model.base import Frozen, RunError
+from dyno.model.usage import USER_HZ, cpu_time_used
 from dyno.observers.base import SAMPLE_COLUMNS, Observer
 
 Group = Literal["cpu", "per_cpu", "memory", "paging", "disk", "network", "pressure", "scheduler"]
@@ -51,6 +53,7 @@ class MachineObserver(Observer[MachineOptions]):
     def __init__(self, options: MachineOptions, host: LocalHost, core: str, folder: Path, logs: Path) -> None:
         super().__init__(options, host, core, folder, logs)
         self._process: Process | None = None
+        self._cpus = os.cpu_count()
 
     def start(self, limit: float) -> None:
         """Start the sampler and wait for its word that the first reading was taken."""
@@ -97,19 +100,30 @@ class MachineObserver(Observer[MachineOptions]):
     def responses(self, samples: pl.DataFrame, from_ns: int, to_ns: int) -> dict[str, float]:
         """`cpu.util` and `disk.util`, of the samples that are wholly of the measured part."""
         period = round(1e9 / self.options.hz)
-        within = samples.filter(
-            (pl.col("source") == "machine") & (pl.col("time_ns") - period >= from_ns) & (pl.col("time_ns") <= to_ns)
+        of_machine = samples.filter(pl.col("source") == "machine")
+        times = (
+            of_machine.select(pl.col("time_ns").unique().sort())
+            .with_columns(pl.col("time_ns").shift(1).fill_null(pl.col("time_ns") - period).alias("since_ns"))
+            .filter((pl.col("since_ns") >= from_ns) & (pl.col("time_ns") <= to_ns))
+            .with_columns(((pl.col("time_ns") - pl.col("since_ns")) / 1e9).alias("seconds"))
         )
+        within = of_machine.join(times, on="time_ns", how="inner")
         found = {}
-        resting = within.filter(pl.col("metric").is_in(["cpu.idle", "cpu.iowait"]))
-        shares = resting.group_by("time_ns").agg(pl.col("value").sum())
+        states = within.filter((pl.col("subject") == "machine") & pl.col("metric").is_in(["cpu.idle", "cpu.iowait"]))
         # Shares of samples that are close together are of few clock ticks, now more and now less.
-        of_machine = (pl.col("metric") == "stat.ticks") & (pl.col("subject") == "machine")
-        ticks = within.filter(of_machine).select("time_ns", pl.col("value").alias("ticks"))
-        weighed = shares.join(ticks, on="time_ns", how="left").with_columns(pl.col("ticks").fill_null(1.0))
-        weight = float(weighed["ticks"].sum())
-        if weight > 0:
-            found["cpu.util"] = max(100.0 - float((weighed["value"] * weighed["ticks"]).sum()) / weight, 0.0)
+        is_ticks = (pl.col("metric") == "stat.ticks") & (pl.col("subject") == "machine")
+        ticks = within.filter(is_ticks).select(
+            "time_ns", (pl.col("value") * pl.col("seconds") / USER_HZ).alias("cpu_s")
+        )
+        weighed = (
+            states.group_by("time_ns", "seconds").agg(pl.col("value").sum()).join(ticks, on="time_ns", how="inner")
+        )
+        seconds, counted = (float(weighed[name].sum()) for name in ("seconds", "cpu_s"))
+        if counted > 0:
+            cpus = self._cpus or round(counted / seconds)
+            rested = float((weighed["value"] * weighed["cpu_s"]).sum()) / 100
+            used = cpu_time_used(cpus, seconds, counted=counted, rested=rested)
+            found["cpu.util"] = 100 * used / max(cpus * seconds, counted)
         busy = within.filter(pl.col("metric") == "disk.util")
         disks = busy.group_by("subject").agg(pl.col("value").mean())["value"].to_numpy()
         if disks.size:

@@ -168,6 +168,10 @@ class Workload(ABC, Generic[O]):
         """How many connections it opens."""
         return 1
 
+    def at_once(self) -> int:
+        """How many requests it has under way at the most, however many connections it has for them."""
+        return self.clients()
+
     def warms_up(self) -> bool:
         """Whether a part of the driving is left out of the figures."""
         return False

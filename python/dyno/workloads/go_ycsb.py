@@ -274,6 +274,10 @@ class GoYcsbWorkload(Workload[GoYcsbOptions]):
         """Of its pool."""
         return self._tool.clients()
 
+    def at_once(self) -> int:
+        """One a thread."""
+        return self.options.threads
+
     def warms_up(self) -> bool:
         """By time."""
         return self.options.warmup > 0

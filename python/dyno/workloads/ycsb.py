@@ -205,6 +205,10 @@ class YcsbWorkload(DrivenWorkload[YcsbOptions]):
         """One a thread, or as many as go-ycsb opens."""
         return self._other.clients() if self._other else super().clients()
 
+    def at_once(self) -> int:
+        """One a thread, by either driver."""
+        return self.options.threads
+
     def cuts(self) -> bool:
         """go-ycsb keeps no record that a part could be cut from."""
         return self._other is None and super().cuts()

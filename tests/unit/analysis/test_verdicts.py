@@ -9,9 +9,11 @@ from typing import Any
 import pytest
 from tests.making import make_study
 
+from dyno.analysis.bottlenecks import judge
 from dyno.analysis.observed import THRESHOLDS
 from dyno.analysis.verdicts import verdicts
 from dyno.model.findings import BottleneckVerdict
+from dyno.model.interventions import Dose
 from dyno.model.run import Outcome, RunRecord, Slot
 from dyno.model.saturation import DRIVER_IS_THE_LIMIT
 from dyno.model.study import Study
@@ -238,6 +240,7 @@ def test_what_would_be_next_is_what_is_used_most_besides() -> None:
         ("most", "for {:g} % of their time"),
         ("rest", "{:g} % of the CPUs used by what was not watched"),
         ("steal", "{:g} % taken by the hypervisor"),
+        ("kept", "did not reach {:g} % of the rate"),
     ],
 )
 def test_the_page_has_the_thresholds_that_are_used(rule: str, words: str) -> None:
@@ -256,7 +259,95 @@ def test_the_page_has_the_thresholds_that_it_puts_in_words() -> None:
         "1 MiB a second",
     ):
         assert words in DOCS
-    assert len(THRESHOLDS) == 20
+    assert len(THRESHOLDS) == 21
+
+
+CPU_PATH = {"server.cpu": 1.0, "server.wait": 1.3, "machine.cpu": 1.5}
+
+
+def test_a_busy_device_that_serves_many_at_once_is_not_what_a_few_clients_are_held_back_by() -> None:
+    nvme = {**CPU_PATH, "disk.busy": 0.97, "disk.waited": 1.1}
+    found = verdict(used(nvme, {"server.proc.blocked": 1.1}))
+    assert found.kind == "cpu-path"
+    assert "The device was busy 97% of the time" in found.against[0]
+    assert (
+        verdict(used({"disk.busy": 0.97, "disk.waited": 2.6}, {"server.proc.blocked": 2.6})).kind == "disk-operations"
+    )
+
+
+def test_a_device_is_not_busy_for_longer_than_all_its_requests_took() -> None:
+    short = used({"disk.busy": 0.97, "disk.waited": 0.3}, {"server.proc.blocked": 0.6})
+    found = verdict(short)
+    assert found.kind == "unexplained"
+    assert found.against == ()
+
+
+def test_segments_sent_anew_hold_nobody_back_who_is_elsewhere() -> None:
+    found = verdict(used({**CPU_PATH, "server.wait": 2.5}, {"tcp.oseg_s": 1000.0, "tcp.retrans_s": 20.0}))
+    assert found.kind == "cpu-path"
+
+
+def test_threads_of_clients_that_each_fill_a_cpu_are_not_one_that_all_wait_for() -> None:
+    heavy = used({"server.cpu": 3.88, "machine.cpu": 4.0}, {"server.proc.cpu_max_thread": 97.0}, cpus=64)
+    assert verdict(heavy).kind == "cpu-path"
+    one = used({"server.cpu": 2.3, "machine.cpu": 4.0}, {"server.proc.cpu_max_thread": 97.0}, cpus=64)
+    assert verdict(one, threads=50).kind == "cpu-thread"
+    assert verdict(used({"server.cpu": 0.98}, {"server.proc.cpu_max_thread": 97.0}), threads=1).kind == "cpu-thread"
+
+
+def test_cpus_that_a_system_is_held_to_are_not_said_to_be_free_where_others_may_fill_them() -> None:
+    waiting = used({"server.cpu": 0.3, "server.wait": 3.2})
+    found = verdict(waiting, {"pin": {"system": "0"}})
+    assert found.kind == "cpu-path"
+    assert "was not observed" in found.sentence
+    assert "more clients would use more of it" in verdict(waiting).sentence
+    driven = used({"server.cpu": 0.4, "server.wait": 3.0, "driver.cpu": 0.55}, cpus=4)
+    assert verdict(driven, {"pin": {"system": "0", "driver": "0"}}).kind == "cpu-all"
+    assert verdict(driven, {"pin": {"system": "0", "driver": "1"}}).kind == "cpu-path"
+
+
+@pytest.mark.parametrize(("rate", "kind"), [(1000.0, "driver"), (1040.0, "driver"), (1100.0, "unexplained")])
+def test_a_rate_that_was_not_reached_is_not_what_held_the_system_back(rate: float, kind: str) -> None:
+    found = verdict(used(), loop="open", rate_per_s=rate, responses={"service_mean": 4.0})
+    assert found.kind == kind
+
+
+def test_a_quota_that_holds_back_without_being_used_up_is_told_beside() -> None:
+    bursts = used({"server.cpu": 0.6, "server.wait": 1.6})
+    found = verdict(bursts, {"machine": {"cpus": 1}}, status={"machine.throttled_s": 4.0})
+    assert found.kind == "cpu-path"
+    assert "held it back 0.40 s a second, over its CPUs, though it used 60% of it" in found.against[0]
+    assert verdict(bursts, {"machine": {"cpus": 1}}, status={"machine.throttled_s": 0.0}).against == ()
+
+
+def test_what_set_the_pace_is_said() -> None:
+    given = verdict(used(), loop="open", rate_per_s=1000.0, responses={"service_mean": 1.0})
+    assert "requests came at a given rate" in given.sentence
+    paused = verdict(used(), driver={"loop": {"think_time_s": 1.0}}, responses={"latency_mean": 1.0})
+    assert "clients paused between their requests, as asked" in paused.sentence
+
+
+def test_of_two_limits_that_of_which_more_is_used_is_told_and_whoever_is_unseen_waits_for_it() -> None:
+    limits = {"io.limit.reads": 200, "io.limit.read_bytes": 1_100_000}
+    both = used({"disk.reads": 196.0}, {"server.proc.blocked": 0.6})
+    found = verdict(both, deployed=limits)
+    assert (found.kind, found.evidence[0].name) == ("disk-operations", "use of its limit of reads")
+    assert "share of the clients' time that was seen nowhere" in {each.name for each in found.evidence}
+
+
+def test_what_neighbours_swap_is_not_the_systems() -> None:
+    swapping = {"vm.si": 3000.0, "server.proc.blocked": 3.0}
+    assert verdict(used({"server.major_faults": 2.0}, swapping)).kind == "disk-operations"
+    assert verdict(used({"server.major_faults": 40.0}, swapping)).kind == "memory"
+
+
+def test_a_cell_that_was_slowed_on_purpose_says_so() -> None:
+    for dose, said in ((0.0, ()), (0.02, ("It was slowed on purpose (sync-delay 20 ms)",))):
+        made = study()
+        given = Dose(kind="sync-delay", title="Syncs end later", unit="s", dose=dose)
+        cells = (made.cells[0].model_copy(update={"intervention": given}),)
+        (found,) = verdicts(made.model_copy(update={"cells": cells}), [run()], {1: used(means=SYNCING)})
+        assert tuple(each.partition(":")[0] for each in found.against) == said
 
 
 def test_what_a_group_did_on_a_loop_device_is_not_counted_once_more_below_it() -> None:
@@ -267,3 +358,93 @@ def test_what_a_group_did_on_a_loop_device_is_not_counted_once_more_below_it() -
         used({"disk.reads": 900.0}, {**BLOCKED, "server.cgroup.r_s": 190.0}), deployed={"io.limit.reads": 200}
     )
     assert shared.evidence[0].value == pytest.approx(95)
+
+
+QUOTA = {"host": {"machine": {"cpus": 0.5}}, "status": {"machine.throttled_s": 0.1}}
+BUSY_CPUS = {"server.cpu": 0.9, "server.wait": 0.1, "machine.cpu": 1.8}
+WAITING = {"server.proc.blocked": 0.25, "server.proc.syncing": 0.25}
+LARGE = {"disk.busy": 0.9, "disk.read": 100 * 65536.0, "disk.written": 0.0, "disk.writes": 0.0}
+EVICTED = {"server.cgroup.refkB_s": 1e6 / 2 / 1024, "server.cgroup.mem": 90.0 * 2**20, "server.proc.blocked": 0.5}
+SWAPPED = {"vm.si": 1024.0, "server.proc.blocked": 0.5}
+AT_LIMIT = {"deployed": {"io.limit.reads": 200}}
+
+# What is just full, and the figure by which it is; a little less of any of them and it is not.
+JUST_FULL: list[tuple[str, str, Usage, dict[str, Any]]] = [
+    ("cpu-quota", "server.cpu", used({"server.cpu": 0.45}), QUOTA),
+    ("cpu-quota", "machine.throttled_s", used({"server.cpu": 0.45}), QUOTA),
+    ("cpu-all", "machine.cpu", used(BUSY_CPUS), {}),
+    ("cpu-all", "server.wait", used(BUSY_CPUS), {}),
+    ("cpu-thread", "server.proc.cpu_max_thread", used(means={"server.proc.cpu_max_thread": 90.0}), {}),
+    ("disk-operations", "disk.reads", used({"disk.reads": 170.0}, WAITING), AT_LIMIT),
+    ("disk-operations", "server.proc.blocked", used({"disk.reads": 170.0}, WAITING), AT_LIMIT),
+    ("disk-operations", "server.proc.syncing", used({"disk.reads": 170.0}, WAITING), AT_LIMIT),
+    ("disk-operations", "disk.busy", used({"disk.busy": 0.9}, WAITING), {}),
+    ("disk-operations", "server.proc.blocked", used({"disk.busy": 0.9}, WAITING), {}),
+    ("disk-bandwidth", "disk.read", used(LARGE, WAITING), {}),
+    ("disk-sync", "server.proc.syncing", used(means={"server.proc.syncing": 0.5}), {}),
+    ("locks", "server.lock_wait", used({"server.lock_wait": 1.5}), {}),
+    ("memory", "server.cgroup.mem", used(means=EVICTED), {"host": {"machine": LIMITED}}),
+    ("memory", "server.cgroup.refkB_s", used(means=EVICTED), {"host": {"machine": LIMITED}}),
+    ("memory", "server.proc.blocked", used(means=EVICTED), {"host": {"machine": LIMITED}}),
+    ("memory", "vm.si", used(means=SWAPPED), {}),
+    ("network", "net.ifutil", used(means={"net.ifutil": 80.0, "tcp.oseg_s": 1200.0}), {}),
+    ("network", "tcp.retrans_s", used(means={"tcp.retrans_s": 10.0, "tcp.oseg_s": 1000.0}), {}),
+]
+
+
+def full(usage: Usage, host: Mapping[str, Any] | None = None, **of: Any) -> list[str]:
+    judged = judge(study(host).cells[0], run(**of), usage)
+    assert judged is not None
+    return [place.kind for place in judged.places if place.full]
+
+
+@pytest.mark.parametrize(("kind", "by", "usage", "of"), JUST_FULL)
+def test_a_place_is_full_from_its_threshold_on_and_not_below(
+    kind: str, by: str, usage: Usage, of: dict[str, Any]
+) -> None:
+    assert kind in full(usage, **of)
+    less = {name: {**figures, by: figures[by] * 0.999} for name, figures in vars(usage).items() if _has(figures, by)}
+    status = of.get("status", {})
+    if by in status:
+        of = {**of, "status": {by: status[by] * 0.999}}
+    assert less or by in status
+    assert kind not in full(usage.model_copy(update=less), **of)
+
+
+def _has(figures: object, name: str) -> bool:
+    return isinstance(figures, dict) and name in figures
+
+
+@pytest.mark.parametrize(
+    ("syncing", "held"),
+    [(1.0, True), (0.99, False)],  # of four clients, of whom the others are seen elsewhere
+)
+def test_a_full_place_needs_its_share_of_the_clients(syncing: float, held: bool) -> None:
+    elsewhere = used({"server.cpu": 1.4, "server.wait": 1.5}, {"server.proc.syncing": syncing})
+    assert (verdict(elsewhere).kind == "disk-sync") is held
+
+
+@pytest.mark.parametrize(("blocked", "kind"), [(2.0, "disk-operations"), (1.99, "unexplained")])
+def test_where_nothing_is_full_half_of_the_clients_decide(blocked: float, kind: str) -> None:
+    assert verdict(used(means={"server.proc.blocked": blocked})).kind == kind
+
+
+@pytest.mark.parametrize(
+    ("kind", "says"),
+    [
+        ("cpu-quota", "the system used 0.49 of the 0.5 CPUs that it may, and it was held back 0.60 s a second"),
+        ("cpu-all", "98% of 2 CPUs were busy, the system used 1.20, and 56% of the time that it wanted a CPU"),
+        ("cpu-thread", "one thread of the system was on a CPU 97% of the time, while 1.00 of 2 CPUs were used"),
+        ("disk-bandwidth", "98% of its limit of bytes read was used, and 3.50 threads of the system waited for it"),
+        ("disk-operations", "98% of its limit of reads was used, and 3.50 threads of the system waited for it"),
+        ("disk-sync", "at any time 0.95 threads of the system were waiting for a sync to end, while the device was"),
+        ("locks", "2.90 of 4 clients waited for a row lock"),
+        ("memory", "92% of what was read had been evicted not long before, its memory was 99% full"),
+        ("network", "the busiest interface was used 93%, and 0% of segments were sent anew"),
+        ("driver", "2.50 of 4 clients were in the driver, running or waiting for a CPU, and the system used 0.40 CPUs"),
+        ("unexplained", "83% of the clients' time was spent neither on a CPU, nor waiting for one"),
+    ],
+)
+def test_each_kind_has_its_sentence(kind: str, says: str) -> None:
+    usage, of = PLANTED[kind]
+    assert says in verdict(usage, **of).sentence

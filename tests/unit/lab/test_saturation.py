@@ -42,6 +42,20 @@ def test_figures_are_of_the_measured_part_alone() -> None:
     assert use.lag_ms is None
 
 
+def test_a_sample_weighs_by_the_time_that_it_tells_of_and_one_that_is_not_whole_tells_nothing() -> None:
+    driver = {98: 9.0, 101: 9.0, 102: 0.2, 106: 0.6, 107: 0.1, 111: 9.0}  # the first and the last two reach beyond
+    rows = [
+        (at * S, "local", "process", subject, "proc.cpu", 100 * value)
+        for at, value in driver.items()
+        for subject in ("driver", "mariadbd")
+    ]
+    use = driver_use(pl.DataFrame(rows, SAMPLE_COLUMNS, orient="row"), DRIVEN, 4, None)
+    assert use is not None
+    assert (use.cpu, use.seconds, use.samples) == pytest.approx(((0.2 + 4 * 0.6 + 0.1) / 6, 6, 3))
+    one = pl.DataFrame(rows[2:4], SAMPLE_COLUMNS, orient="row")
+    assert driver_use(one, DRIVEN, 4, None) is None, "no sample is whole"
+
+
 def test_of_an_open_loop_it_is_known_how_late_requests_were_sent() -> None:
     responses = {"throughput": 200.0, "latency_mean": 5.0, "service_mean": 2.0}
     opened = measured(measured_from_ns=FROM, measured_to_ns=TO, loop="open")

@@ -52,6 +52,28 @@ def test_a_driver_that_competes_or_waits_for_its_store_is_not(use: DriverUse) ->
     assert why_driver_is_the_limit(use) is None
 
 
+EXACT = replace(STARVED, samples=4, seconds=2.0, clients=8, cpu=1.0, wait=3.0, system_cpu=0.5, system_wait=0.5, cpus=2)
+
+
+@pytest.mark.parametrize(
+    "less",
+    [
+        {"samples": 3}, {"seconds": 1.999}, {"wait": 2.999}, {"system_wait": 0.501}, {"system_wait": None},
+        {"clients": 9},
+    ],
+)  # fmt: skip
+def test_a_driver_is_starved_from_its_thresholds_on_and_not_below(less: dict[str, float | None]) -> None:
+    assert why_driver_is_the_limit(EXACT) is not None
+    assert why_driver_is_the_limit(replace(EXACT, **less)) is None  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("less", [{"cpu": 0.899}, {"lag_ms": 0.999}, {"rate_per_s": 2001.0}])
+def test_a_driver_is_exhausted_from_its_thresholds_on_and_not_below(less: dict[str, float]) -> None:
+    exact = replace(OPEN, cpu=0.9, wait=0.0, lag_ms=1.0, service_ms=1.0, rate_per_s=2000.0)
+    assert why_driver_is_the_limit(exact) is not None
+    assert why_driver_is_the_limit(replace(exact, **less)) is None  # type: ignore[arg-type]
+
+
 @given(
     clients=st.integers(1, 64),
     driver=st.floats(0.01, 1.0),

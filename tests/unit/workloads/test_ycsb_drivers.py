@@ -171,6 +171,7 @@ def test_the_store_has_the_last_word(stored: dict[str, int], tmp_path: Path) -> 
 def test_it_cuts_nothing_off_and_counts_its_connections() -> None:
     assert (make().cuts(), make(driver="dyno").cuts()) == (False, True)
     assert (make().clients(), make(driver="dyno").clients()) == (8, 4)
+    assert (make().at_once(), make(driver="dyno").at_once()) == (4, 4), "no more requests than threads"
 
 
 def test_a_run_without_interruption_says_so() -> None:
