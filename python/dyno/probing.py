@@ -51,6 +51,8 @@ def build_probe(
     unknown = next((name for name in (*only, *doses) if name not in rooms.interventions), None)
     if unknown is not None:
         raise UserError(f"--only, --doses: {not_found('kind', unknown, sorted(rooms.interventions), 'kinds')}")
+    if only and (idle := next((name for name in doses if name not in only), None)):
+        raise UserError(f"--doses {idle}={doses[idle]}: {idle} is not among --only {','.join(only)}")
     kinds: list[tuple[str, DoseOptions]] = []
     left_out = []
     for name in sorted(rooms.interventions):

@@ -115,6 +115,14 @@ def test_what_cannot_be_made_is_left_out_with_the_reason(dyno: Dyno, study: Stud
         (["--cell", "mix=g"], "unknown level 'g'"),
         (["--cell", "mix=f", "--only", "sync"], "unknown kind 'sync'"),
         (["--cell", "mix=f", "--only", "sync-delay", "--doses", "sync-delay=1 ms,2 ms"], "3 at least beside dose 0"),
+        (
+            ["--cell", "mix=f", "--only", "sync-delay", "--doses", "read-delay=1 ms,2 ms,3 ms"],
+            "read-delay is not among --only sync-delay",
+        ),
+        (
+            ["--cell", "mix=f", "--only", "sync-delay", "--doses", "sync-delay=1 ms,2 ms,1 h"],
+            "less than or equal to 1",
+        ),
         (["--cell", "mix=f", "--doses", "sync-delay"], "write a kind and its doses"),
         (["--cell", "mix=f", "--budget", "10"], "--budget 10: '10' has no unit"),
     ],

@@ -14,6 +14,8 @@ from dyno.model.run import Intervened
 from dyno.model.study import Cell, Study
 
 _RESPONSE = "throughput"
+_MISFIT = 0.05
+"""Below such a p the fitted curve is not the law that throughput follows, and its slope is none that was seen."""
 _LEAST_ADDED = 0.1
 """Of an operation's time: where the highest dose adds less, no number of runs that anybody makes shows what it does."""
 
@@ -203,7 +205,7 @@ def _verdict(study: Study, calls: float | None, slope: stats.Onset | None, inter
         return "not judged"
     if calls == 0:
         return "no such calls"
-    if slope is None or interval is None:
+    if slope is None or interval is None or _is_bent_otherwise(slope):
         return "cannot tell"
     low, high = -interval[1], -interval[0]  # the share of what is added that is felt
     if high < 0:
@@ -211,6 +213,10 @@ def _verdict(study: Study, calls: float | None, slope: stats.Onset | None, inter
     if low > 0:
         return "more than in full" if low > 1 else "felt in part" if high < 1 else "felt in full"
     return "not in full" if high < 1 else "cannot tell"
+
+
+def _is_bent_otherwise(slope: stats.Onset) -> bool:
+    return slope.misfit is not None and slope.misfit < _MISFIT
 
 
 _SAYS: Mapping[FeltVerdict, str] = {
@@ -242,6 +248,11 @@ def _sentence(
         return f"{what}: not shown to be felt at all, and at most {most} of it is ({figure})"
     if verdict == "not judged":
         return f"{what}: {figure}; at scale smoke nothing is judged"
+    if _is_bent_otherwise(slope):
+        return (
+            f"{what}: cannot tell; throughput follows the doses neither in a line nor in one even bend, so that the "
+            f"slope at dose 0 cannot be drawn from them ({figure}); look at each dose, and take smaller ones"
+        )
     highest = max(map(abs, added.values()), default=0.0)
     small = f"; even the highest dose adds only {format_share(highest)} of an operation's time, so take higher ones"
     return f"{what}: cannot tell ({figure} holds both 0 and -1){small if highest < _LEAST_ADDED else ''}"

@@ -69,12 +69,16 @@ class DoseOptions(Frozen):
         return [Dose(kind=kind, title=self.title, unit=self.unit, dose=dose) for dose in (0.0, *self.doses)]
 
 
+Delay = Annotated[PositiveDuration, Field(le=1.0)]
+"""Beyond a second it is no probe: a program in a delayed call ends when the delay does, even if it is killed."""
+
+
 class Delays(DoseOptions):
     """Of kinds that add time to calls."""
 
     unit = "s"
     doses: Annotated[
-        tuple[PositiveDuration, ...], Field(description="added to each call, three or more, each above the one before")
+        tuple[Delay, ...], Field(description="added to each call, three or more, each above the one before")
     ]
 
 

@@ -21,12 +21,16 @@ class Onset:
     """d ln(rate) / d dose at dose 0, with its standard error and the degrees of freedom of that.
 
     `curved` is the coefficient of the squared dose: 0 where the time per operation grows in a straight line.
+
+    `misfit` is how likely the means of the doses are to be as far from the fitted curve, were it true (p of the F test
+    of lack of fit); None where there are no more doses than it has parameters, or too few runs to know their noise.
     """
 
     slope: float
     error: float
     degrees: int
     curved: float
+    misfit: float | None
 
     def interval(self, confidence: float) -> tuple[float, float]:
         """Student's interval of the slope. Raises ValueError for a confidence outside (0, 1)."""
@@ -43,7 +47,9 @@ def onset(doses: Values, rates: Values, blocks: Sequence[int]) -> Onset | None:
     what else goes on; less and less (c < 0) where calls come to be shared. The block's own level takes out whatever was
     slower or faster at its time. By Gauss and Newton with steps halved where they lead up (D. M. Bates, D. G. Watts,
     Nonlinear Regression Analysis and Its Applications, 1988, sections 2.2 and 2.3); the error is that of the tangent
-    plane, with n - blocks - 2 degrees of freedom. Assumes that the logs' noise is independent and roughly normal.
+    plane, with n - blocks - 2 degrees of freedom. Assumes that the logs' noise is independent and roughly normal, and
+    that the curve is true: the slope is extrapolated by it, and of a kink (nothing until a dose, everything beyond) it
+    can be wrong in its sign, with an interval that is the narrower the more blocks there are. `misfit` tells that.
 
     None where fewer than three doses or no degree of freedom is left, or where the fit does not settle. Raises
     ValueError for a rate that is not above 0, a value that is not finite, or rows of different length.
@@ -79,7 +85,28 @@ def onset(doses: Values, rates: Values, blocks: Sequence[int]) -> Onset | None:
     tangent = _within(-powers / (1 + powers @ found)[:, None], block)
     spread = np.linalg.inv(tangent.T @ tangent)
     error = math.sqrt(left / degrees * float(spread[0, 0])) / largest
-    return Onset(-float(found[0]) / largest, error, degrees, float(found[1]) / largest**2)
+    misfit = _misfit(x, target, block, left, degrees)
+    return Onset(-float(found[0]) / largest, error, degrees, float(found[1]) / largest**2, misfit)
+
+
+def _misfit(
+    x: NDArray[np.float64], target: NDArray[np.float64], block: NDArray[np.int64], left: float, degrees: int
+) -> float | None:
+    """Of what the curve leaves, the part that a level of its own for each dose would not (Draper, Smith, 1998, 2.1)."""
+    from scipy.special import fdtrc
+
+    _, dose = np.unique(x, return_inverse=True)
+    levels = _within(np.eye(int(dose.max()) + 1)[dose], block)
+    best, _, rank, _ = np.linalg.lstsq(levels, target, rcond=None)
+    residual = target - levels @ best
+    pure, more = float(residual @ residual), int(rank) - 2
+    noise = degrees - more
+    if more < 1 or noise < 1:
+        return None
+    beyond = max(left - pure, 0.0)
+    if pure <= _ENOUGH * _ENOUGH:
+        return None if beyond <= _ENOUGH else 0.0
+    return float(fdtrc(more, noise, beyond / more / (pure / noise)))
 
 
 def _within(values: NDArray[np.float64], block: NDArray[np.int64]) -> NDArray[np.float64]:

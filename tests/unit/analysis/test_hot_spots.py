@@ -84,6 +84,16 @@ def test_the_innermost_frame_that_a_rule_knows_decides(stack: str, group: str) -
         ("t;main@db;malloc@libc.so.6", "memory management"),
         ("t;main@db;__memmove_avx_unaligned_erms@libc.so.6", "copy"),
         ("java;org/Store:::get_[j]", "code made at run time"),
+        # Names that begin as those of another group do.
+        ("t;exit_to_user_mode_prepare_[k]", "system calls"),
+        ("t;kfree_skb_[k]", "network"),
+        ("t;copy_page_range_[k]", "memory management"),
+        ("t;query_planner@postgres", "planning"),
+        ("t;eval_const_expressions@postgres", "planning"),
+        ("t;lock_tables@mariadbd", "tables opened and closed"),
+        ("t;lock_rec_lock@mariadbd", "locking"),
+        ("t;que_run_threads@mariadbd", "rows"),
+        ("t;sqlite3BtreeInsert@libsqlite3.so.0", "B-tree"),
     ],
 )
 def test_the_rules_that_dyno_brings_know_the_common_ones(stack: str, group: str) -> None:

@@ -135,6 +135,16 @@ def test_an_interval_that_holds_0_and_1_has_no_verdict_and_says_that_the_doses_a
     assert "take higher ones" in found.sentence
 
 
+def test_what_is_hidden_up_to_a_dose_and_felt_beyond_it_is_not_judged_by_a_curve_that_it_is_not_on() -> None:
+    study = studied(sync_delay=SyncOptions)
+    found = only(study, records(study, lambda a: BASE / max(1.0, 0.8 + a), blocks=12, noise=0.005))
+    assert found.slope_ci is not None
+    assert found.slope_ci[0] > 0, "by the curve alone throughput would be said to rise"
+    assert found.verdict == "cannot tell"
+    assert "neither in a line nor in one even bend" in found.sentence
+    assert "take smaller ones" in found.sentence
+
+
 def test_where_no_such_call_was_made_throughput_does_not_hang_on_it() -> None:
     study = studied(sync_delay=SyncOptions)
     found = only(study, records(study, lambda _: BASE, calls=0.0))

@@ -87,3 +87,31 @@ def test_a_rate_of_nothing_has_no_logarithm() -> None:
         onset([0, 1, 2, 3], [9, 0, 7, 6], [0, 0, 0, 0])
     with pytest.raises(ValueError, match="one length"):
         onset([0, 1, 2], [9, 8, 7, 6], [0, 0, 0, 0])
+
+
+def kinked(at: float, blocks: int, seed: int):
+    """Hidden up to a dose, felt in full beyond it."""
+    x, rates, block = series(0.0, blocks=blocks, noise=0.03, seed=seed)
+    return x, rates / np.maximum(1, 1 + (x - at)), block
+
+
+@pytest.mark.parametrize("blocks", [4, 20])
+def test_a_kink_is_seen_not_to_be_of_the_curve_that_is_fitted(blocks: int) -> None:
+    found = [onset(*kinked(0.5, blocks, seed)) for seed in range(100)]
+    # In truth it is 0, and nearly all intervals say otherwise: without the test of the curve each would be believed.
+    assert sum(each is not None and each.interval(0.95)[0] > 0 for each in found) > 60
+    missed = sum(each is None or each.misfit is None or each.misfit > 0.05 for each in found)
+    assert missed <= (40 if blocks == 4 else 0)
+
+
+@pytest.mark.parametrize(("slope", "bend"), [(1.0, 0.0), (0.2, 0.5)])
+def test_what_is_on_the_curve_is_hardly_ever_said_not_to_be(slope: float, bend: float) -> None:
+    found = [onset(*series(slope, bend, noise=0.03, seed=seed)) for seed in range(400)]
+    wrong = sum(each is None or each.misfit is None or each.misfit < 0.05 for each in found)
+    assert wrong / 400 == pytest.approx(0.05, abs=0.044)
+
+
+def test_three_doses_leave_nothing_to_see_a_misfit_by() -> None:
+    found = onset(*series(1.0, noise=0.03, doses=(0.0, 0.5, 1.0)))
+    assert found is not None
+    assert found.misfit is None

@@ -21,7 +21,8 @@ from dyno.hosts.programs import find
 from dyno.model.base import RunError
 
 _RETURNED = re.compile(rb"^\d+ +(\d+)\.(\d{6}) .* = -?\w", re.MULTILINE)
-_TRIES = 100  # calls of the small program that tells what strace adds to one
+_TRIES, _FEWEST_TRIES = 100, 9  # calls of the small program that tells what strace adds to one
+_TRY_S = 1.0  # that it takes about, where the doses are long: all of them are tried before the first run
 _PROBE = """
 import ctypes, statistics, sys, time
 call = getattr(ctypes.CDLL(None), sys.argv[1])
@@ -79,7 +80,8 @@ class Calls(Intervention):
     def _median(self, dose: float) -> float:
         self.bench.folder.mkdir(parents=True, exist_ok=True)
         log = self.bench.folder / f"{self.kind}-{dose:g}"
-        words = [*self._strace(dose, log, ()), sys.executable, "-I", "-S", "-c", _PROBE, self.tried, str(_TRIES)]
+        tries = _TRIES if dose == 0 else max(min(round(_TRY_S / dose), _TRIES), _FEWEST_TRIES)
+        words = [*self._strace(dose, log, ()), sys.executable, "-I", "-S", "-c", _PROBE, self.tried, str(tries)]
         answer = self.bench.host.run(words, limit=self.bench.limit, log=self.bench.logs / f"{self.kind}-tried")
         try:
             return float(answer.split()[-1])

@@ -16,8 +16,7 @@ from pydantic import Field
 
 from dyno.hosts.interventions.base import Lives
 from dyno.hosts.interventions.calls import Calls, OpenFile
-from dyno.model.interventions import Delays
-from dyno.model.units import PositiveDuration
+from dyno.model.interventions import Delay, Delays
 
 
 class NetworkDelayOptions(Delays):
@@ -25,7 +24,7 @@ class NetworkDelayOptions(Delays):
 
     title = "time added to each message that the server sends"
     doses: Annotated[
-        tuple[PositiveDuration, ...],
+        tuple[Delay, ...],
         Field(description="added to each message; 50 us, 200 us and 400 us if left out"),
     ] = (50e-6, 200e-6, 400e-6)
 

@@ -9,8 +9,7 @@ from typing import Annotated
 from pydantic import Field
 
 from dyno.hosts.interventions.calls import Calls, OpenFile, uses_io_uring
-from dyno.model.interventions import Delays
-from dyno.model.units import PositiveDuration
+from dyno.model.interventions import Delay, Delays
 
 _MOST_FILES = 128
 """strace compares each read with the name of each; the smaller files of a server are read as it starts."""
@@ -21,7 +20,7 @@ class ReadDelayOptions(Delays):
 
     title = "time added to each read of the data files"
     doses: Annotated[
-        tuple[PositiveDuration, ...], Field(description="added to each read; 50 us, 200 us and 400 us if left out")
+        tuple[Delay, ...], Field(description="added to each read; 50 us, 200 us and 400 us if left out")
     ] = (50e-6, 200e-6, 400e-6)
 
 

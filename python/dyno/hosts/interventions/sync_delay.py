@@ -11,17 +11,18 @@ from pydantic import Field
 
 from dyno.hosts.interventions.calls import Calls, OpenFile, uses_io_uring
 from dyno.model.base import InvalidRun
-from dyno.model.interventions import Delays
-from dyno.model.units import PositiveDuration
+from dyno.model.interventions import Delay, Delays
 
 
 class SyncDelayOptions(Delays):
     """How much longer a sync takes. Less than it takes is not offered: a sync left out is another durability."""
 
     title = "time added to each sync"
-    doses: Annotated[
-        tuple[PositiveDuration, ...], Field(description="added to each sync; 250 us, 1 ms and 2 ms if left out")
-    ] = (250e-6, 1e-3, 2e-3)
+    doses: Annotated[tuple[Delay, ...], Field(description="added to each sync; 250 us, 1 ms and 2 ms if left out")] = (
+        250e-6,
+        1e-3,
+        2e-3,
+    )
 
 
 class SyncDelay(Calls):
