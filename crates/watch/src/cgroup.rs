@@ -313,7 +313,7 @@ fn open_memory(hierarchies: &Hierarchies, group: &Cgroup) -> Option<Memory> {
                 "total_workingset_refault_anon",
                 "total_workingset_refault_file",
             ],
-            page_bytes: crate::process::page_bytes() as u64,
+            page_bytes: crate::process::page_bytes(),
         });
     }
     Some(Memory {
@@ -326,7 +326,7 @@ fn open_memory(hierarchies: &Hierarchies, group: &Cgroup) -> Option<Memory> {
             "workingset_refault_anon",
             "workingset_refault_file",
         ],
-        page_bytes: crate::process::page_bytes() as u64,
+        page_bytes: crate::process::page_bytes(),
     })
 }
 
@@ -557,7 +557,7 @@ mod tests {
                 "wkB_s,0",
                 "r_s,4",
                 "w_s,0",
-                &format!("refkB_s,{}", 2 * crate::process::page_bytes() as u64 / 1024),
+                &format!("refkB_s,{}", 2 * crate::process::page_bytes() / 1024),
             ]
         );
     }
