@@ -2,7 +2,7 @@
 
 use std::fs::File;
 use std::io;
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::Path;
 
 /// The file. Its process may end; reading then fails.
@@ -13,7 +13,17 @@ pub struct ProcFile {
     is_one_record: bool,
 }
 
+/// Device and inode: which file it is, by whatever path it was opened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FileId(u64, u64);
+
 impl ProcFile {
+    /// Which file it is.
+    pub fn id(&self) -> io::Result<FileId> {
+        let told = self.file.metadata()?;
+        Ok(FileId(told.dev(), told.ino()))
+    }
+
     /// Opens a file that is one record to the kernel, as those about one thing are.
     pub fn open(path: impl AsRef<Path>) -> io::Result<Self> {
         let file = File::open(path)?;

@@ -1,13 +1,17 @@
 //! Samples on their way to the file.
 
-use std::fmt::Write;
+use std::io::Write;
 
 /// The samples of one tick, which all carry its time.
 #[derive(Debug, Default)]
 pub struct Samples {
-    text: String,
-    /// The time, as each line begins with it.
-    time: String,
+    text: Vec<u8>,
+    /// The time, as each line begins with it; then source and subject of the line before, which the next nearly
+    /// always has too.
+    begin: Vec<u8>,
+    /// Where in `begin` each of these ends.
+    time_end: usize,
+    source_end: usize,
 }
 
 /// The first line of the file.
@@ -17,9 +21,11 @@ impl Samples {
     /// Begins a tick at this time of day, in ns since the epoch.
     pub fn begin(&mut self, time_ns: u64) {
         self.text.clear();
-        self.time.clear();
-        // Writing to a string cannot fail, here and below.
-        let _ = write!(self.time, "{time_ns},");
+        self.begin.clear();
+        push_digits(&mut self.begin, time_ns, 1);
+        self.begin.push(b',');
+        self.time_end = self.begin.len();
+        self.source_end = self.time_end;
     }
 
     /// Adds a value, if there is one.
@@ -27,13 +33,22 @@ impl Samples {
         let Some(value) = value.filter(|value| value.is_finite()) else {
             return;
         };
-        self.text.push_str(&self.time);
-        for part in [source, subject, metric] {
-            self.text.push_str(part);
-            self.text.push(',');
+        let of_before = &self.begin[self.time_end..self.source_end];
+        if of_before.strip_suffix(b",") != Some(source.as_bytes())
+            || self.begin[self.source_end..].strip_suffix(b",") != Some(subject.as_bytes())
+        {
+            self.begin.truncate(self.time_end);
+            self.begin.extend_from_slice(source.as_bytes());
+            self.begin.push(b',');
+            self.source_end = self.begin.len();
+            self.begin.extend_from_slice(subject.as_bytes());
+            self.begin.push(b',');
         }
+        self.text.extend_from_slice(&self.begin);
+        self.text.extend_from_slice(metric.as_bytes());
+        self.text.push(b',');
         push_value(&mut self.text, value);
-        self.text.push('\n');
+        self.text.push(b'\n');
     }
 
     /// Adds a value of the machine as a whole.
@@ -42,17 +57,23 @@ impl Samples {
     }
 
     /// The tick's lines.
-    pub fn text(&self) -> &str {
+    pub fn text(&self) -> &[u8] {
         &self.text
+    }
+
+    #[cfg(test)]
+    pub fn string(&self) -> String {
+        String::from_utf8(self.text.clone()).unwrap()
     }
 }
 
 /// Writes a value with up to six decimals. A sample has hundreds, and all their digits would be most of its cost.
-fn push_value(text: &mut String, value: f64) {
+fn push_value(text: &mut Vec<u8>, value: f64) {
     const MILLIONTHS: u64 = 1_000_000;
     let scaled = (value.abs() * MILLIONTHS as f64).round();
     // From 9e9 on nobody asks for a fraction.
     if scaled >= (1_u64 << 53) as f64 {
+        // Writing to memory cannot fail.
         let _ = write!(text, "{value:.0}");
         return;
     }
@@ -60,7 +81,7 @@ fn push_value(text: &mut String, value: f64) {
     // whole, at least 0 and below 2^53
     let scaled = scaled as u64;
     if value < 0.0 && scaled > 0 {
-        text.push('-');
+        text.push(b'-');
     }
     push_digits(text, scaled / MILLIONTHS, 1);
     let mut rest = scaled % MILLIONTHS;
@@ -70,13 +91,13 @@ fn push_value(text: &mut String, value: f64) {
             rest /= 10;
             places -= 1;
         }
-        text.push('.');
+        text.push(b'.');
         push_digits(text, rest, places);
     }
 }
 
 /// Writes a number with at least so many digits.
-fn push_digits(text: &mut String, mut number: u64, least: usize) {
+fn push_digits(text: &mut Vec<u8>, mut number: u64, least: usize) {
     let mut digits = [b'0'; 20];
     let mut begin = digits.len();
     while number > 0 || digits.len() - begin < least {
@@ -84,7 +105,7 @@ fn push_digits(text: &mut String, mut number: u64, least: usize) {
         digits[begin] = b'0' + (number % 10) as u8;
         number /= 10;
     }
-    text.extend(digits[begin..].iter().map(|digit| char::from(*digit)));
+    text.extend_from_slice(&digits[begin..]);
 }
 
 /// Counters that only grow, as they were at the tick before.
@@ -117,9 +138,9 @@ mod tests {
     use proptest::prelude::*;
 
     fn written(value: f64) -> String {
-        let mut text = String::new();
+        let mut text = Vec::new();
         push_value(&mut text, value);
-        text
+        String::from_utf8(text).unwrap()
     }
 
     #[test]
@@ -167,6 +188,26 @@ mod tests {
     }
 
     #[test]
+    fn each_line_has_its_own_time_source_and_subject() {
+        let mut samples = Samples::default();
+        for time_ns in [5, 1_790_000_000_000_000_001] {
+            samples.begin(time_ns);
+            for (source, subject) in [
+                ("a", "bc"),
+                ("a", "bc"),
+                ("ab", "c"),
+                ("a", "b"),
+                ("b", "b"),
+            ] {
+                samples.add(source, subject, "m", Some(1.0));
+            }
+            let expected = ["a,bc", "a,bc", "ab,c", "a,b", "b,b"];
+            let expected = expected.map(|names| format!("{time_ns},{names},m,1\n"));
+            assert_eq!(samples.string(), expected.concat());
+        }
+    }
+
+    #[test]
     fn a_value_that_is_not_known_is_no_line() {
         let mut samples = Samples::default();
         samples.begin(5);
@@ -175,7 +216,7 @@ mod tests {
         samples.add_machine("vm.bi", Some(f64::NAN));
         samples.add_machine("vm.bo", Some(0.0));
         assert_eq!(
-            samples.text(),
+            samples.string(),
             "5,machine,machine,vm.cs,1.5\n5,machine,machine,vm.bo,0\n"
         );
     }

@@ -190,7 +190,7 @@ mod tests {
         let mut samples = Samples::default();
         samples.begin(1);
         cpus.sample(stat.as_bytes(), true, 2.0, &mut samples);
-        samples.text().to_owned()
+        samples.string()
     }
 
     #[test]

@@ -120,7 +120,7 @@ mod tests {
         samples.begin(1);
         let text = SCHEDSTAT.replace("RUN0", delay).replace("SLICES0", slices);
         scheduler.add_delays(text.as_bytes(), 2.0, &mut samples);
-        samples.text().to_owned()
+        samples.string()
     }
 
     #[test]
