@@ -1,16 +1,18 @@
 //! Reads what the kernel writes: bytes in, numbers out. Nothing is allocated, and no bytes are refused.
 
-use std::io::BufRead;
+use memchr::memchr;
 
 /// The lines, without their ends.
 pub fn lines(text: &[u8]) -> impl Iterator<Item = &[u8]> {
     let mut rest = text;
     std::iter::from_fn(move || {
-        let left = rest;
-        // The library's own search for a byte is several times as fast as one byte after the other.
-        let length = rest.skip_until(b'\n').ok().filter(|length| *length > 0)?;
-        let line = &left[..length];
-        Some(line.strip_suffix(b"\n").unwrap_or(line))
+        if rest.is_empty() {
+            return None;
+        }
+        let end = memchr(b'\n', rest).unwrap_or(rest.len());
+        let line = &rest[..end];
+        rest = rest.get(end + 1..).unwrap_or_default();
+        Some(line)
     })
 }
 

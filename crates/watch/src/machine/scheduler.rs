@@ -33,7 +33,7 @@ impl Scheduler {
     pub fn open(per_cpu: bool, absent: &mut Absent) -> Self {
         Self {
             switches: Growth::default(),
-            schedstat: super::open_list("/proc/schedstat", "scheduler/run_delay", absent),
+            schedstat: super::open_long_list("/proc/schedstat", "scheduler/run_delay", absent),
             per_cpu,
             cpus: Vec::new(),
         }
