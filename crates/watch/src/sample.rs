@@ -70,6 +70,15 @@ impl Samples {
 /// Writes a value with up to six decimals. A sample has hundreds, and all their digits would be most of its cost.
 fn push_value(text: &mut Vec<u8>, value: f64) {
     const MILLIONTHS: u64 = 1_000_000;
+    // Most are whole, and of these most are nothing.
+    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
+    // what is negative or too large becomes another value
+    let whole = value as u64;
+    #[allow(clippy::float_cmp)] // the same value, or not
+    if whole as f64 == value && whole < 1 << 53 {
+        push_digits(text, whole, 1);
+        return;
+    }
     let scaled = (value.abs() * MILLIONTHS as f64).round();
     // From 9e9 on nobody asks for a fraction.
     if scaled >= (1_u64 << 53) as f64 {
