@@ -271,14 +271,15 @@ impl WatchedCgroup {
         for (file, part) in &self.parts {
             told.add(&readings.of(*file, || part.read(buffer)));
         }
+        let mut of_group = samples.of("cgroup", &self.subject);
         for (metric, bytes) in GAUGES.into_iter().zip(told.gauges) {
             let value = bytes.map(|bytes| bytes as f64);
-            samples.add("cgroup", &self.subject, metric, value);
+            of_group.add(metric, value);
         }
         let grown = self.counters.next(told.counters);
         for (metric, place, unit) in RATES {
             let rate = per(grown[place].map(|count| count * unit), seconds);
-            samples.add("cgroup", &self.subject, metric, rate);
+            of_group.add(metric, rate);
         }
         told.is_there
     }

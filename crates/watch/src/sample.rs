@@ -6,12 +6,32 @@ use std::io::Write;
 #[derive(Debug, Default)]
 pub struct Samples {
     text: Vec<u8>,
-    /// The time, as each line begins with it; then source and subject of the line before, which the next nearly
-    /// always has too.
+    /// How lines of the machine as a whole begin.
+    of_machine: Vec<u8>,
+    /// How lines begin: the time, then a source and a subject.
     begin: Vec<u8>,
-    /// Where in `begin` each of these ends.
     time_end: usize,
-    source_end: usize,
+}
+
+/// Takes the values of one source and subject.
+#[derive(Debug)]
+pub struct SamplesOf<'s> {
+    text: &'s mut Vec<u8>,
+    begin: &'s [u8],
+}
+
+impl SamplesOf<'_> {
+    /// Adds a value, if there is one.
+    pub fn add(&mut self, metric: &str, value: Option<f64>) {
+        let Some(value) = value.filter(|value| value.is_finite()) else {
+            return;
+        };
+        self.text.extend_from_slice(self.begin);
+        self.text.extend_from_slice(metric.as_bytes());
+        self.text.push(b',');
+        push_value(self.text, value);
+        self.text.push(b'\n');
+    }
 }
 
 /// The first line of the file.
@@ -25,35 +45,30 @@ impl Samples {
         push_digits(&mut self.begin, time_ns, 1);
         self.begin.push(b',');
         self.time_end = self.begin.len();
-        self.source_end = self.time_end;
+        self.of_machine.clone_from(&self.begin);
+        self.of_machine.extend_from_slice(b"machine,machine,");
     }
 
-    /// Adds a value, if there is one.
-    pub fn add(&mut self, source: &str, subject: &str, metric: &str, value: Option<f64>) {
-        let Some(value) = value.filter(|value| value.is_finite()) else {
-            return;
-        };
-        let of_before = &self.begin[self.time_end..self.source_end];
-        if of_before.strip_suffix(b",") != Some(source.as_bytes())
-            || self.begin[self.source_end..].strip_suffix(b",") != Some(subject.as_bytes())
-        {
-            self.begin.truncate(self.time_end);
-            self.begin.extend_from_slice(source.as_bytes());
-            self.begin.push(b',');
-            self.source_end = self.begin.len();
-            self.begin.extend_from_slice(subject.as_bytes());
+    /// For values of this source and subject.
+    pub fn of(&mut self, source: &str, subject: &str) -> SamplesOf<'_> {
+        self.begin.truncate(self.time_end);
+        for name in [source, subject] {
+            self.begin.extend_from_slice(name.as_bytes());
             self.begin.push(b',');
         }
-        self.text.extend_from_slice(&self.begin);
-        self.text.extend_from_slice(metric.as_bytes());
-        self.text.push(b',');
-        push_value(&mut self.text, value);
-        self.text.push(b'\n');
+        SamplesOf {
+            text: &mut self.text,
+            begin: &self.begin,
+        }
     }
 
-    /// Adds a value of the machine as a whole.
+    /// Adds a value of the machine as a whole, if there is one.
     pub fn add_machine(&mut self, metric: &str, value: Option<f64>) {
-        self.add("machine", "machine", metric, value);
+        let mut of_machine = SamplesOf {
+            text: &mut self.text,
+            begin: &self.of_machine,
+        };
+        of_machine.add(metric, value);
     }
 
     /// The tick's lines.
@@ -208,7 +223,8 @@ mod tests {
                 ("a", "b"),
                 ("b", "b"),
             ] {
-                samples.add(source, subject, "m", Some(1.0));
+                samples.of(source, subject).add("m", Some(1.0));
+                samples.add_machine("m", None);
             }
             let expected = ["a,bc", "a,bc", "ab,c", "a,b", "b,b"];
             let expected = expected.map(|names| format!("{time_ns},{names},m,1\n"));

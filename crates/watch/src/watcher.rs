@@ -225,7 +225,8 @@ impl Watcher {
 
     /// What is to be known of the samples themselves.
     fn sample_self(&mut self, time_ns: u64, now: Instant, lateness: Lateness) {
-        let mut add = |metric, value| self.samples.add("watch", "watch", metric, value);
+        let mut of_watch = self.samples.of("watch", "watch");
+        let mut add = |metric, value| of_watch.add(metric, value);
         add("watch.lag", Some(lateness.lag.as_secs_f64() * 1000.0));
         add("watch.missed", Some(f64::from(lateness.missed)));
         // The clock was set, or the machine slept: time that no sample is about.
@@ -238,7 +239,9 @@ impl Watcher {
         let used = self.cpu_before.and_then(|before| cpu?.checked_sub(before));
         add("watch.cpu", used.map(|used| used.as_secs_f64() * 1000.0));
         for what in self.absent.drain(..) {
-            self.samples.add("watch", &what, "watch.absent", Some(1.0));
+            self.samples
+                .of("watch", &what)
+                .add("watch.absent", Some(1.0));
         }
         self.clocks_before = Some((time_ns, now));
         self.cpu_before = cpu;
@@ -272,8 +275,9 @@ impl Watcher {
         }
         for (first, usage) in usages {
             let subject = &processes[*first].process.subject;
+            let mut of_process = samples.of("process", subject);
             for (metric, value) in METRICS.into_iter().zip(*usage) {
-                samples.add("process", subject, metric, value);
+                of_process.add(metric, value);
             }
         }
     }

@@ -179,9 +179,8 @@ impl Disks {
                 continue;
             }
             let seconds = then.map_or(0.0, |then| (now - then).as_secs_f64());
-            rates(&grown, seconds, |metric, value| {
-                samples.add("machine", &disk.subject, metric, value);
-            });
+            let mut of_disk = samples.of("machine", &disk.subject);
+            rates(&grown, seconds, |metric, value| of_disk.add(metric, value));
         }
     }
 }

@@ -77,7 +77,9 @@ impl Scheduler {
             }
             if self.per_cpu {
                 let share = per(grown[0].map(|ns| ns / 1e7), seconds);
-                samples.add("machine", &queue.subject, "percpu.run_delay", share);
+                samples
+                    .of("machine", &queue.subject)
+                    .add("percpu.run_delay", share);
             }
         }
         let [delay_ns, slices] = sum;
