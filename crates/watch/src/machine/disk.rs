@@ -139,7 +139,7 @@ fn is_empty(blocks: &Path, name: &str) -> bool {
 #[derive(Debug)]
 pub struct Disks {
     file: ProcFile,
-    /// Those asked for; else all whole disks that were ever used.
+    /// Those asked for; else all whole disks that were ever used and are not empty.
     named: Option<Vec<String>>,
     seen: Vec<Disk>,
 }
