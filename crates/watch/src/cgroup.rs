@@ -5,7 +5,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use crate::job::Cgroup;
-use crate::proc_file::{Buffer, ProcFile};
+use crate::proc_file::{Buffer, FileId, ProcFile};
 use crate::sample::{Growth, Samples, per};
 use crate::text::{lines, number, numbers_of, words};
 
@@ -122,20 +122,19 @@ fn path_in<'t>(text: &'t str, controller: Option<&str>) -> Option<&'t str> {
     })
 }
 
+/// What one controller tells of a group.
 #[derive(Debug)]
-enum Cpu {
-    V1 {
+enum Part {
+    /// `cpu.stat`: throttling, and in version 2 the CPU time.
+    Cpu(ProcFile),
+    /// CPU time by version 1.
+    Usage {
         usage: ProcFile,
         stat: Option<ProcFile>,
+        ns_per_tick: u64,
     },
-    V2,
-}
-
-#[derive(Debug)]
-enum Throttled {
-    V1(ProcFile),
-    /// In `cpu.stat`, with the CPU time.
-    V2(ProcFile),
+    Io(Io),
+    Memory(Memory),
 }
 
 #[derive(Debug)]
@@ -154,17 +153,56 @@ enum Io {
     V2(ProcFile),
 }
 
+/// What was read of a group at a tick.
+#[derive(Clone, Copy, Debug, Default)]
+struct Told {
+    counters: Counters,
+    gauges: [Option<u64>; GAUGES.len()],
+    is_there: bool,
+}
+
+impl Told {
+    /// Takes over what another part told.
+    fn add(&mut self, other: &Self) {
+        for (known, told) in self.counters.iter_mut().zip(other.counters) {
+            *known = told.or(*known);
+        }
+        for (known, told) in self.gauges.iter_mut().zip(other.gauges) {
+            *known = told.or(*known);
+        }
+        self.is_there |= other.is_there;
+    }
+}
+
+/// What was read at this tick, by file. Subjects are often in one group by some controllers, or by all: it is
+/// read once for them.
+#[derive(Debug, Default)]
+pub struct Readings(Vec<(FileId, Told)>);
+
+impl Readings {
+    /// Begins a tick.
+    pub fn begin(&mut self) {
+        self.0.clear();
+    }
+
+    fn of(&mut self, file: FileId, read: impl FnOnce() -> Told) -> Told {
+        if let Some((_, told)) = self.0.iter().find(|(known, _)| *known == file) {
+            return *told;
+        }
+        let told = read();
+        self.0.push((file, told));
+        told
+    }
+}
+
 /// A control group that is watched.
 #[derive(Debug)]
 pub struct WatchedCgroup {
     /// The name of its samples.
     pub subject: String,
-    cpu: Option<Cpu>,
-    cpu_stat: Option<Throttled>,
-    memory: Option<Memory>,
-    io: Option<Io>,
+    /// By the first file of each; what a later one tells is told by no other.
+    parts: Vec<(FileId, Part)>,
     counters: Growth<COUNTERS>,
-    ns_per_tick: u64,
 }
 
 fn open(folder: Option<&Path>, name: &str) -> Option<ProcFile> {
@@ -182,87 +220,119 @@ impl WatchedCgroup {
         hierarchies: &Hierarchies,
         ticks_per_s: u64,
     ) -> io::Result<(Self, Vec<String>)> {
-        let cpu_stat = open_cpu_stat(hierarchies, group);
-        let watched = Self {
-            subject: group.subject.clone(),
-            cpu: open_cpu(hierarchies, group, cpu_stat.as_ref()),
-            cpu_stat,
-            memory: open_memory(hierarchies, group),
-            io: open_io(hierarchies, group),
-            counters: Growth::default(),
-            ns_per_tick: 1_000_000_000 / ticks_per_s.max(1),
-        };
-        let parts = [
-            ("cpu", watched.cpu.is_some()),
-            ("throttled", watched.cpu_stat.is_some()),
-            ("memory", watched.memory.is_some()),
-            ("blkio", watched.io.is_some()),
+        let (v1, v2) = hierarchies.folders(group, "cpu");
+        let of_version_1 = open(v1.as_deref(), "cpu.stat");
+        let usage = open_usage(hierarchies, group, ticks_per_s);
+        let is_version_2 = of_version_1.is_none();
+        let cpu = of_version_1.or_else(|| open(v2.as_deref(), "cpu.stat"));
+        let memory = open_memory(hierarchies, group);
+        let io = open_io(hierarchies, group);
+        let there = [
+            ("cpu", usage.is_some() || (is_version_2 && cpu.is_some())),
+            ("throttled", cpu.is_some()),
+            ("memory", memory.is_some()),
+            ("blkio", io.is_some()),
         ];
-        if parts.iter().all(|(_, is_there)| !is_there) {
+        if there.iter().all(|(_, is_there)| !is_there) {
             return Err(io::Error::new(
                 io::ErrorKind::NotFound,
                 "no hierarchy of control groups has it",
             ));
         }
-        let absent = parts.iter().filter(|(_, is_there)| !is_there);
+        let absent = there.iter().filter(|(_, is_there)| !is_there);
         let absent = absent.map(|(part, _)| format!("{}/{part}", group.subject));
         let absent = absent.collect();
+        let parts = [
+            cpu.map(Part::Cpu),
+            usage,
+            io.map(Part::Io),
+            memory.map(Part::Memory),
+        ];
+        let parts = parts.into_iter().flatten();
+        let watched = Self {
+            subject: group.subject.clone(),
+            parts: parts
+                .map(|part| Ok((part.file().id()?, part)))
+                .collect::<io::Result<_>>()?,
+            counters: Growth::default(),
+        };
         Ok((watched, absent))
     }
 
     /// Adds its samples; false once it is gone.
-    pub fn sample(&mut self, seconds: f64, buffer: &mut Buffer, samples: &mut Samples) -> bool {
-        let mut counters: Counters = [None; COUNTERS];
-        let mut is_there = false;
-        self.read_cpu(&mut counters, &mut is_there, buffer);
-        if let Some(io) = &self.io {
-            is_there |= io.read(&mut counters, buffer);
+    pub fn sample(
+        &mut self,
+        seconds: f64,
+        readings: &mut Readings,
+        buffer: &mut Buffer,
+        samples: &mut Samples,
+    ) -> bool {
+        let mut told = Told::default();
+        for (file, part) in &self.parts {
+            told.add(&readings.of(*file, || part.read(buffer)));
         }
-        if let Some(memory) = &self.memory {
-            let (bytes, refaulted) = memory.read(buffer);
-            counters[REFAULTED] = refaulted;
-            is_there |= bytes[0].is_some();
-            for (metric, bytes) in GAUGES.into_iter().zip(bytes) {
-                let value = bytes.map(|bytes| bytes as f64);
-                samples.add("cgroup", &self.subject, metric, value);
-            }
+        let mut of_group = samples.of("cgroup", &self.subject);
+        for (metric, bytes) in GAUGES.into_iter().zip(told.gauges) {
+            let value = bytes.map(|bytes| bytes as f64);
+            of_group.add(metric, value);
         }
-        let grown = self.counters.next(counters);
+        let grown = self.counters.next(told.counters);
         for (metric, place, unit) in RATES {
             let rate = per(grown[place].map(|count| count * unit), seconds);
-            samples.add("cgroup", &self.subject, metric, rate);
+            of_group.add(metric, rate);
         }
-        is_there
+        told.is_there
+    }
+}
+
+impl Part {
+    /// The first of its files, which is no other part's.
+    fn file(&self) -> &ProcFile {
+        match self {
+            Self::Cpu(file) | Self::Io(Io::V2(file)) => file,
+            Self::Usage { usage, .. } => usage,
+            Self::Io(Io::V1 { bytes, .. }) => bytes,
+            Self::Memory(memory) => &memory.usage,
+        }
     }
 
-    fn read_cpu(&self, counters: &mut Counters, is_there: &mut bool, buffer: &mut Buffer) {
-        if let Some(file) = &self.cpu_stat {
-            let read = match file {
-                Throttled::V1(file) => file
-                    .read(buffer)
-                    .map(|text| counters[3..6].copy_from_slice(&throttled(text))),
-                Throttled::V2(file) => file.read(buffer).map(|text| {
-                    counters[3..6].copy_from_slice(&throttled(text));
+    fn read(&self, buffer: &mut Buffer) -> Told {
+        let mut told = Told::default();
+        match self {
+            Self::Cpu(file) => {
+                if let Ok(text) = file.read(buffer) {
+                    told.counters[3..6].copy_from_slice(&throttled(text));
+                    // Of version 2 alone.
                     let keys = ["usage_usec", "user_usec", "system_usec"];
                     let used =
                         numbers_of(text, &keys).map(|us| us.map(|us| us.saturating_mul(1000)));
-                    counters[..3].copy_from_slice(&used);
-                }),
-            };
-            *is_there |= read.is_ok();
-        }
-        if let Some(Cpu::V1 { usage, stat }) = &self.cpu {
-            if let Ok(text) = usage.read(buffer) {
-                counters[0] = number(text.trim_ascii());
-                *is_there = true;
+                    told.counters[..3].copy_from_slice(&used);
+                    told.is_there = true;
+                }
             }
-            if let Some(Ok(text)) = stat.as_ref().map(|file| file.read(buffer)) {
-                let ticks = numbers_of(text, &["user", "system"]);
-                let ns =
-                    ticks.map(|ticks| ticks.map(|ticks| ticks.saturating_mul(self.ns_per_tick)));
-                counters[1..3].copy_from_slice(&ns);
+            Self::Usage {
+                usage,
+                stat,
+                ns_per_tick,
+            } => {
+                if let Ok(text) = usage.read(buffer) {
+                    told.counters[0] = number(text.trim_ascii());
+                    told.is_there = true;
+                }
+                if let Some(Ok(text)) = stat.as_ref().map(|file| file.read(buffer)) {
+                    let ticks = numbers_of(text, &["user", "system"]);
+                    let ns =
+                        ticks.map(|ticks| ticks.map(|ticks| ticks.saturating_mul(*ns_per_tick)));
+                    told.counters[1..3].copy_from_slice(&ns);
+                }
+            }
+            Self::Io(io) => told.is_there = io.read(&mut told.counters, buffer),
+            Self::Memory(memory) => {
+                (told.gauges, told.counters[REFAULTED]) = memory.read(buffer);
+                told.is_there = told.gauges[0].is_some();
             }
         }
+        told
     }
 }
 
@@ -282,22 +352,13 @@ fn throttled(text: &[u8]) -> [Option<u64>; 3] {
     ]
 }
 
-fn open_cpu_stat(hierarchies: &Hierarchies, group: &Cgroup) -> Option<Throttled> {
-    let (v1, v2) = hierarchies.folders(group, "cpu");
-    open(v1.as_deref(), "cpu.stat")
-        .map(Throttled::V1)
-        .or_else(|| open(v2.as_deref(), "cpu.stat").map(Throttled::V2))
-}
-
-fn open_cpu(hierarchies: &Hierarchies, group: &Cgroup, stat: Option<&Throttled>) -> Option<Cpu> {
+fn open_usage(hierarchies: &Hierarchies, group: &Cgroup, ticks_per_s: u64) -> Option<Part> {
     let (v1, _) = hierarchies.folders(group, "cpuacct");
-    match open(v1.as_deref(), "cpuacct.usage") {
-        Some(usage) => Some(Cpu::V1 {
-            usage,
-            stat: open(v1.as_deref(), "cpuacct.stat"),
-        }),
-        None => matches!(stat, Some(Throttled::V2(_))).then_some(Cpu::V2),
-    }
+    Some(Part::Usage {
+        usage: open(v1.as_deref(), "cpuacct.usage")?,
+        stat: open(v1.as_deref(), "cpuacct.stat"),
+        ns_per_tick: 1_000_000_000 / ticks_per_s.max(1),
+    })
 }
 
 fn open_memory(hierarchies: &Hierarchies, group: &Cgroup) -> Option<Memory> {
@@ -313,7 +374,7 @@ fn open_memory(hierarchies: &Hierarchies, group: &Cgroup) -> Option<Memory> {
                 "total_workingset_refault_anon",
                 "total_workingset_refault_file",
             ],
-            page_bytes: crate::process::page_bytes() as u64,
+            page_bytes: crate::process::page_bytes(),
         });
     }
     Some(Memory {
@@ -326,7 +387,7 @@ fn open_memory(hierarchies: &Hierarchies, group: &Cgroup) -> Option<Memory> {
             "workingset_refault_anon",
             "workingset_refault_file",
         ],
-        page_bytes: crate::process::page_bytes() as u64,
+        page_bytes: crate::process::page_bytes(),
     })
 }
 
@@ -483,12 +544,14 @@ mod tests {
     /// The lines of a second sample, without their time and names.
     fn second(watched: &mut WatchedCgroup, change: impl FnOnce()) -> Vec<String> {
         let (mut buffer, mut samples) = (Buffer::default(), Samples::default());
-        assert!(watched.sample(0.0, &mut buffer, &mut samples));
+        let mut readings = Readings::default();
+        assert!(watched.sample(0.0, &mut readings, &mut buffer, &mut samples));
         change();
         samples.begin(1);
-        assert!(watched.sample(2.0, &mut buffer, &mut samples));
-        let lines = samples.text().lines();
-        lines
+        readings.begin();
+        assert!(watched.sample(2.0, &mut readings, &mut buffer, &mut samples));
+        let text = samples.string();
+        text.lines()
             .map(|line| {
                 line.strip_prefix("1,cgroup,box,cgroup.")
                     .unwrap()
@@ -557,7 +620,7 @@ mod tests {
                 "wkB_s,0",
                 "r_s,4",
                 "w_s,0",
-                &format!("refkB_s,{}", 2 * crate::process::page_bytes() as u64 / 1024),
+                &format!("refkB_s,{}", 2 * crate::process::page_bytes() / 1024),
             ]
         );
     }
@@ -604,6 +667,57 @@ mod tests {
         assert_eq!(
             second(&mut watched, || ())[..3],
             ["mem,3000", "cache,1000", "rss,2000"]
+        );
+    }
+
+    #[test]
+    fn a_group_of_two_subjects_is_read_once_a_tick_and_told_of_both() {
+        let mounted = Mounted::new("shared");
+        fs::create_dir_all(mounted.0.join("a/c")).unwrap();
+        for (name, us) in [("b", 1), ("c", 7)] {
+            let text = format!("usage_usec {us}\nuser_usec 0\nsystem_usec 0\n");
+            fs::write(mounted.0.join("a").join(name).join("cpu.stat"), text).unwrap();
+        }
+        let open = |subject: &str, path: &str| {
+            let group = Cgroup {
+                subject: subject.to_owned(),
+                path: Some(path.to_owned()),
+                pid: None,
+            };
+            let opened = WatchedCgroup::open(&group, &mounted.hierarchy(None), 100);
+            opened.unwrap().0
+        };
+        let mut all = [
+            open("first", "/a/b"),
+            open("second", "/a/b"),
+            open("other", "/a/c"),
+        ];
+        let (mut buffer, mut samples) = (Buffer::default(), Samples::default());
+        let mut readings = Readings::default();
+        for seconds in [0.0, 2.0] {
+            readings.begin();
+            samples.begin(1);
+            for watched in &mut all {
+                assert!(watched.sample(seconds, &mut readings, &mut buffer, &mut samples));
+            }
+            assert_eq!(readings.0.len(), 2, "files that were read");
+            mounted.write(
+                "cpu.stat",
+                "usage_usec 1000001\nuser_usec 0\nsystem_usec 0\n",
+            );
+        }
+        let text = samples.string();
+        let used: Vec<_> = text
+            .lines()
+            .filter(|line| line.contains("cgroup.cpu,"))
+            .collect();
+        assert_eq!(
+            used,
+            [
+                "1,cgroup,first,cgroup.cpu,50",
+                "1,cgroup,second,cgroup.cpu,50",
+                "1,cgroup,other,cgroup.cpu,0"
+            ]
         );
     }
 

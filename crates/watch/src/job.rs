@@ -15,7 +15,7 @@ pub struct WatchJob {
     pub machine: bool,
     /// What of the machine; all but `per_cpu` if left out.
     pub groups: Option<Vec<Group>>,
-    /// Block devices, by name; all whole disks that were ever used if left out.
+    /// Block devices, by name; all whole disks that were ever used and are not empty if left out.
     pub disks: Option<Vec<String>>,
     /// Network interfaces, by name; all that ever carried a packet if left out.
     pub interfaces: Option<Vec<String>>,

@@ -1,13 +1,37 @@
 //! Samples on their way to the file.
 
-use std::fmt::Write;
+use std::io::Write;
 
 /// The samples of one tick, which all carry its time.
 #[derive(Debug, Default)]
 pub struct Samples {
-    text: String,
-    /// The time, as each line begins with it.
-    time: String,
+    text: Vec<u8>,
+    /// How lines of the machine as a whole begin.
+    of_machine: Vec<u8>,
+    /// How lines begin: the time, then a source and a subject.
+    begin: Vec<u8>,
+    time_end: usize,
+}
+
+/// Takes the values of one source and subject.
+#[derive(Debug)]
+pub struct SamplesOf<'s> {
+    text: &'s mut Vec<u8>,
+    begin: &'s [u8],
+}
+
+impl SamplesOf<'_> {
+    /// Adds a value, if there is one.
+    pub fn add(&mut self, metric: &str, value: Option<f64>) {
+        let Some(value) = value.filter(|value| value.is_finite()) else {
+            return;
+        };
+        self.text.extend_from_slice(self.begin);
+        self.text.extend_from_slice(metric.as_bytes());
+        self.text.push(b',');
+        push_value(self.text, value);
+        self.text.push(b'\n');
+    }
 }
 
 /// The first line of the file.
@@ -17,42 +41,63 @@ impl Samples {
     /// Begins a tick at this time of day, in ns since the epoch.
     pub fn begin(&mut self, time_ns: u64) {
         self.text.clear();
-        self.time.clear();
-        // Writing to a string cannot fail, here and below.
-        let _ = write!(self.time, "{time_ns},");
+        self.begin.clear();
+        push_digits(&mut self.begin, time_ns, 1);
+        self.begin.push(b',');
+        self.time_end = self.begin.len();
+        self.of_machine.clone_from(&self.begin);
+        self.of_machine.extend_from_slice(b"machine,machine,");
     }
 
-    /// Adds a value, if there is one.
-    pub fn add(&mut self, source: &str, subject: &str, metric: &str, value: Option<f64>) {
-        let Some(value) = value.filter(|value| value.is_finite()) else {
-            return;
-        };
-        self.text.push_str(&self.time);
-        for part in [source, subject, metric] {
-            self.text.push_str(part);
-            self.text.push(',');
+    /// For values of this source and subject.
+    pub fn of(&mut self, source: &str, subject: &str) -> SamplesOf<'_> {
+        self.begin.truncate(self.time_end);
+        for name in [source, subject] {
+            self.begin.extend_from_slice(name.as_bytes());
+            self.begin.push(b',');
         }
-        push_value(&mut self.text, value);
-        self.text.push('\n');
+        SamplesOf {
+            text: &mut self.text,
+            begin: &self.begin,
+        }
     }
 
-    /// Adds a value of the machine as a whole.
+    /// Adds a value of the machine as a whole, if there is one.
     pub fn add_machine(&mut self, metric: &str, value: Option<f64>) {
-        self.add("machine", "machine", metric, value);
+        let mut of_machine = SamplesOf {
+            text: &mut self.text,
+            begin: &self.of_machine,
+        };
+        of_machine.add(metric, value);
     }
 
     /// The tick's lines.
-    pub fn text(&self) -> &str {
+    pub fn text(&self) -> &[u8] {
         &self.text
+    }
+
+    #[cfg(test)]
+    pub fn string(&self) -> String {
+        String::from_utf8(self.text.clone()).unwrap()
     }
 }
 
 /// Writes a value with up to six decimals. A sample has hundreds, and all their digits would be most of its cost.
-fn push_value(text: &mut String, value: f64) {
+fn push_value(text: &mut Vec<u8>, value: f64) {
     const MILLIONTHS: u64 = 1_000_000;
+    // Most are whole, and of these most are nothing.
+    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
+    // what is negative or too large becomes another value
+    let whole = value as u64;
+    #[allow(clippy::float_cmp)] // the same value, or not
+    if whole as f64 == value && whole < 1 << 53 {
+        push_digits(text, whole, 1);
+        return;
+    }
     let scaled = (value.abs() * MILLIONTHS as f64).round();
     // From 9e9 on nobody asks for a fraction.
     if scaled >= (1_u64 << 53) as f64 {
+        // Writing to memory cannot fail.
         let _ = write!(text, "{value:.0}");
         return;
     }
@@ -60,7 +105,7 @@ fn push_value(text: &mut String, value: f64) {
     // whole, at least 0 and below 2^53
     let scaled = scaled as u64;
     if value < 0.0 && scaled > 0 {
-        text.push('-');
+        text.push(b'-');
     }
     push_digits(text, scaled / MILLIONTHS, 1);
     let mut rest = scaled % MILLIONTHS;
@@ -70,13 +115,13 @@ fn push_value(text: &mut String, value: f64) {
             rest /= 10;
             places -= 1;
         }
-        text.push('.');
+        text.push(b'.');
         push_digits(text, rest, places);
     }
 }
 
 /// Writes a number with at least so many digits.
-fn push_digits(text: &mut String, mut number: u64, least: usize) {
+fn push_digits(text: &mut Vec<u8>, mut number: u64, least: usize) {
     let mut digits = [b'0'; 20];
     let mut begin = digits.len();
     while number > 0 || digits.len() - begin < least {
@@ -84,7 +129,7 @@ fn push_digits(text: &mut String, mut number: u64, least: usize) {
         digits[begin] = b'0' + (number % 10) as u8;
         number /= 10;
     }
-    text.extend(digits[begin..].iter().map(|digit| char::from(*digit)));
+    text.extend_from_slice(&digits[begin..]);
 }
 
 /// Counters that only grow, as they were at the tick before.
@@ -117,9 +162,9 @@ mod tests {
     use proptest::prelude::*;
 
     fn written(value: f64) -> String {
-        let mut text = String::new();
+        let mut text = Vec::new();
         push_value(&mut text, value);
-        text
+        String::from_utf8(text).unwrap()
     }
 
     #[test]
@@ -167,6 +212,27 @@ mod tests {
     }
 
     #[test]
+    fn each_line_has_its_own_time_source_and_subject() {
+        let mut samples = Samples::default();
+        for time_ns in [5, 1_790_000_000_000_000_001] {
+            samples.begin(time_ns);
+            for (source, subject) in [
+                ("a", "bc"),
+                ("a", "bc"),
+                ("ab", "c"),
+                ("a", "b"),
+                ("b", "b"),
+            ] {
+                samples.of(source, subject).add("m", Some(1.0));
+                samples.add_machine("m", None);
+            }
+            let expected = ["a,bc", "a,bc", "ab,c", "a,b", "b,b"];
+            let expected = expected.map(|names| format!("{time_ns},{names},m,1\n"));
+            assert_eq!(samples.string(), expected.concat());
+        }
+    }
+
+    #[test]
     fn a_value_that_is_not_known_is_no_line() {
         let mut samples = Samples::default();
         samples.begin(5);
@@ -175,7 +241,7 @@ mod tests {
         samples.add_machine("vm.bi", Some(f64::NAN));
         samples.add_machine("vm.bo", Some(0.0));
         assert_eq!(
-            samples.text(),
+            samples.string(),
             "5,machine,machine,vm.cs,1.5\n5,machine,machine,vm.bo,0\n"
         );
     }

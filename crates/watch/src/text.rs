@@ -1,41 +1,65 @@
 //! Reads what the kernel writes: bytes in, numbers out. Nothing is allocated, and no bytes are refused.
 
-use std::io::BufRead;
+use memchr::memchr;
 
 /// The lines, without their ends.
 pub fn lines(text: &[u8]) -> impl Iterator<Item = &[u8]> {
     let mut rest = text;
     std::iter::from_fn(move || {
-        let left = rest;
-        // The library's own search for a byte is several times as fast as one byte after the other.
-        let length = rest.skip_until(b'\n').ok().filter(|length| *length > 0)?;
-        let line = &left[..length];
-        Some(line.strip_suffix(b"\n").unwrap_or(line))
+        if rest.is_empty() {
+            return None;
+        }
+        let end = memchr(b'\n', rest).unwrap_or(rest.len());
+        let line = &rest[..end];
+        rest = rest.get(end + 1..).unwrap_or_default();
+        Some(line)
     })
 }
 
 /// What stands between white space.
 pub fn words(line: &[u8]) -> impl Iterator<Item = &[u8]> {
-    line.split(u8::is_ascii_whitespace)
-        .filter(|word| !word.is_empty())
+    split(line, |byte| byte.is_ascii_whitespace())
+}
+
+/// What stands between such bytes. The library's own way of it takes twice as long where several of them come
+/// together, as in most files.
+fn split(line: &[u8], is_between: impl Fn(u8) -> bool) -> impl Iterator<Item = &[u8]> {
+    let mut rest = line;
+    std::iter::from_fn(move || {
+        let begin = rest.iter().position(|byte| !is_between(*byte))?;
+        let after = &rest[begin..];
+        let end = after.iter().position(|byte| is_between(*byte));
+        let (word, left) = after.split_at(end.unwrap_or(after.len()));
+        rest = left;
+        Some(word)
+    })
 }
 
 /// A word of digits alone that is not too large.
 pub fn number(word: &[u8]) -> Option<u64> {
+    /// No number of so many digits is too large.
+    const SAFE: usize = 19;
     if word.is_empty() {
         return None;
     }
-    word.iter().try_fold(0_u64, |number, byte| {
-        let digit = byte.checked_sub(b'0').filter(|digit| *digit < 10)?;
-        number.checked_mul(10)?.checked_add(u64::from(digit))
-    })
+    let mut number = 0_u64;
+    for (place, byte) in word.iter().enumerate() {
+        let digit = u64::from(byte.wrapping_sub(b'0'));
+        if digit > 9 {
+            return None;
+        }
+        number = if place < SAFE {
+            number * 10 + digit
+        } else {
+            number.checked_mul(10)?.checked_add(digit)?
+        };
+    }
+    Some(number)
 }
 
 /// A key and the number behind it: `MemFree:    42 kB`, `ctxt 7`, `cswch:\t3`.
 pub fn keyed(line: &[u8]) -> Option<(&[u8], u64)> {
-    let mut words = line
-        .split(|byte| byte.is_ascii_whitespace() || *byte == b':')
-        .filter(|word| !word.is_empty());
+    let mut words = split(line, |byte| byte.is_ascii_whitespace() || byte == b':');
     Some((words.next()?, number(words.next()?)?))
 }
 

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use nix::time::{ClockId, clock_gettime};
 
-use crate::cgroup::{Hierarchies, WatchedCgroup};
+use crate::cgroup::{Hierarchies, Readings, WatchedCgroup};
 use crate::job::{Cgroup, Command, Process, WatchJob};
 use crate::machine::Machine;
 use crate::proc_file::Buffer;
@@ -51,7 +51,7 @@ pub fn watch(
     let mut watcher = Watcher::open(job, &warn);
     let period = Duration::from_secs_f64(1.0 / job.hz);
     let base = Instant::now();
-    file.write_all(watcher.tick(base, Lateness::default()).as_bytes())
+    file.write_all(watcher.tick(base, Lateness::default()))
         .map_err(writing)?;
     for device in watcher.missing_devices() {
         warn(&format!("{device} is not watched: there is no such device"));
@@ -71,12 +71,12 @@ pub fn watch(
             Ok(Command::RemoveCgroup(subject)) => watcher.remove_cgroup(&subject),
             Ok(Command::Stop) | Err(RecvTimeoutError::Disconnected) => {
                 let last = watcher.tick(now, lateness);
-                return file.write_all(last.as_bytes()).map_err(writing);
+                return file.write_all(last).map_err(writing);
             }
             Err(RecvTimeoutError::Timeout) => {
                 let lines = watcher.tick(now, lateness);
                 // One write a tick: nothing of it is lost, whatever ends this process.
-                file.write_all(lines.as_bytes()).map_err(writing)?;
+                file.write_all(lines).map_err(writing)?;
                 passed = ticks_passed(now - base, period).max(next);
                 // Those missed are not made up for. This one may itself have taken longer than a period.
                 next = ticks_passed(base.elapsed(), period).max(passed) + 1;
@@ -115,6 +115,7 @@ struct Watcher {
     machine: Machine,
     processes: Vec<Watched>,
     cgroups: Vec<Group>,
+    readings: Readings,
     hierarchies: Hierarchies,
     kernel: Kernel,
     /// CPU time of this program at the tick before.
@@ -142,6 +143,7 @@ impl Watcher {
             machine,
             processes: Vec::new(),
             cgroups: Vec::new(),
+            readings: Readings::default(),
             hierarchies: Hierarchies::find(),
             kernel: Kernel::ask(),
             cpu_before: None,
@@ -210,7 +212,7 @@ impl Watcher {
     }
 
     /// Takes a sample of everything; gives its lines.
-    fn tick(&mut self, now: Instant, lateness: Lateness) -> &str {
+    fn tick(&mut self, now: Instant, lateness: Lateness) -> &[u8] {
         let time_ns = time_of_day_ns();
         self.samples.begin(time_ns);
         self.machine
@@ -223,7 +225,8 @@ impl Watcher {
 
     /// What is to be known of the samples themselves.
     fn sample_self(&mut self, time_ns: u64, now: Instant, lateness: Lateness) {
-        let mut add = |metric, value| self.samples.add("watch", "watch", metric, value);
+        let mut of_watch = self.samples.of("watch", "watch");
+        let mut add = |metric, value| of_watch.add(metric, value);
         add("watch.lag", Some(lateness.lag.as_secs_f64() * 1000.0));
         add("watch.missed", Some(f64::from(lateness.missed)));
         // The clock was set, or the machine slept: time that no sample is about.
@@ -236,7 +239,9 @@ impl Watcher {
         let used = self.cpu_before.and_then(|before| cpu?.checked_sub(before));
         add("watch.cpu", used.map(|used| used.as_secs_f64() * 1000.0));
         for what in self.absent.drain(..) {
-            self.samples.add("watch", &what, "watch.absent", Some(1.0));
+            self.samples
+                .of("watch", &what)
+                .add("watch.absent", Some(1.0));
         }
         self.clocks_before = Some((time_ns, now));
         self.cpu_before = cpu;
@@ -270,8 +275,9 @@ impl Watcher {
         }
         for (first, usage) in usages {
             let subject = &processes[*first].process.subject;
+            let mut of_process = samples.of("process", subject);
             for (metric, value) in METRICS.into_iter().zip(*usage) {
-                samples.add("process", subject, metric, value);
+                of_process.add(metric, value);
             }
         }
     }
@@ -279,15 +285,17 @@ impl Watcher {
     fn sample_cgroups(&mut self, now: Instant) {
         let Self {
             cgroups,
+            readings,
             buffer,
             samples,
             absent,
             ..
         } = self;
+        readings.begin();
         cgroups.retain_mut(|group| {
             let before = group.before.replace(now);
             let seconds = before.map_or(0.0, |before| (now - before).as_secs_f64());
-            let is_there = group.watched.sample(seconds, buffer, samples);
+            let is_there = group.watched.sample(seconds, readings, buffer, samples);
             if !is_there {
                 absent.push(group.watched.subject.clone());
             }

@@ -120,11 +120,12 @@ impl Cpus {
             let place = place_of(each, seen, id);
             let cpu = &mut each[place];
             let grown = cpu.times.next(times);
+            let mut of_cpu = samples.of("machine", &cpu.subject);
             for (metric, share) in PER_CPU.into_iter().zip(shares(grown)) {
-                samples.add("machine", &cpu.subject, metric, share);
+                of_cpu.add(metric, share);
             }
             let ticks = per(whole(grown), seconds);
-            samples.add("machine", &cpu.subject, TICKS, ticks);
+            of_cpu.add(TICKS, ticks);
             seen = place + 1;
         }
     }
@@ -190,7 +191,7 @@ mod tests {
         let mut samples = Samples::default();
         samples.begin(1);
         cpus.sample(stat.as_bytes(), true, 2.0, &mut samples);
-        samples.text().to_owned()
+        samples.string()
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! Block devices, as iostat -x tells of them.
 
+use std::fs;
 use std::path::Path;
 use std::time::Instant;
 
@@ -116,6 +117,9 @@ struct Disk {
     subject: String,
     /// Partitions are left out unless they are named: their I/O is that of their disk.
     watched: bool,
+    /// Nothing is behind it, as far as is known: a loop device without a file, a drive without a medium. It is left
+    /// out as one that was never used.
+    empty: bool,
     then: Option<Instant>,
     counters: Growth<FIELDS>,
 }
@@ -126,10 +130,16 @@ fn is_whole_disk(blocks: &Path, name: &str) -> bool {
     !blocks.exists() || blocks.join(name.replace('/', "!")).exists()
 }
 
+/// Whether a whole disk has no room at all.
+fn is_empty(blocks: &Path, name: &str) -> bool {
+    let size = fs::read(blocks.join(name.replace('/', "!")).join("size"));
+    size.is_ok_and(|size| number(size.trim_ascii()) == Some(0))
+}
+
 #[derive(Debug)]
 pub struct Disks {
     file: ProcFile,
-    /// Those asked for; else all whole disks that were ever used.
+    /// Those asked for; else all whole disks that were ever used and are not empty.
     named: Option<Vec<String>>,
     seen: Vec<Disk>,
 }
@@ -163,13 +173,14 @@ impl Disks {
             }
             let grown = disk.counters.next(without_gauge(counters));
             let then = disk.then.replace(now);
-            if named.is_none() && is_idle(&counters) {
+            // What is put behind one is read from at once.
+            disk.empty &= grown.iter().flatten().all(|count| *count == 0.0);
+            if named.is_none() && (disk.empty || is_idle(&counters)) {
                 continue;
             }
             let seconds = then.map_or(0.0, |then| (now - then).as_secs_f64());
-            rates(&grown, seconds, |metric, value| {
-                samples.add("machine", &disk.subject, metric, value);
-            });
+            let mut of_disk = samples.of("machine", &disk.subject);
+            rates(&grown, seconds, |metric, value| of_disk.add(metric, value));
         }
     }
 }
@@ -193,12 +204,14 @@ fn known<'d>(
     } else {
         seen.iter().position(is_it).unwrap_or_else(|| {
             let subject = name_of(name);
+            let blocks = Path::new("/sys/block");
             let watched = match named {
                 Some(named) => named.contains(&subject),
-                None => is_whole_disk(Path::new("/sys/block"), &subject),
+                None => is_whole_disk(blocks, &subject),
             };
             seen.push(Disk {
                 name: name.to_owned(),
+                empty: is_empty(blocks, &subject),
                 subject,
                 watched,
                 then: None,
@@ -305,6 +318,40 @@ mod tests {
         assert!(known(&mut seen, 1, b"sda1", Some(&named)).watched);
         assert!(!known(&mut seen, 5, b"sda", Some(&named)).watched);
         assert_eq!(seen.len(), 2);
+    }
+
+    #[test]
+    fn what_has_nothing_behind_it_is_left_out_until_it_is_used() {
+        let folder = std::env::temp_dir().join(format!("dyno-empty-{}", std::process::id()));
+        for (name, size) in [("loop0", "0\n"), ("loop1", "8\n"), ("cciss!c0d0", "0\n")] {
+            fs::create_dir_all(folder.join(name)).unwrap();
+            fs::write(folder.join(name).join("size"), size).unwrap();
+        }
+        let empty = ["loop0", "loop1", "cciss/c0d0", "sda"].map(|name| is_empty(&folder, name));
+        assert_eq!(empty, [true, false, true, false]);
+
+        let path = folder.join("diskstats");
+        let write = |reads| fs::write(&path, format!("7 0 loop0 {reads} 0 8 1 2 0 16 1 0 1 1"));
+        write(5).unwrap();
+        let mut disks = Disks::new(ProcFile::open(&path).unwrap(), None);
+        known(&mut disks.seen, 0, b"loop0", Some(&["loop0".to_owned()])).empty = true;
+        let (mut buffer, mut samples) = (Buffer::default(), Samples::default());
+        let begin = Instant::now();
+        let mut told = [5, 5, 9, 9].into_iter().zip(1..).map(|(reads, second)| {
+            write(reads).unwrap();
+            samples.begin(0);
+            let now = begin + std::time::Duration::from_secs(second);
+            disks.sample(now, &mut buffer, &mut samples);
+            let text = samples.string();
+            let line = text.lines().find(|line| line.contains("disk.r_s"));
+            line.map(str::to_owned)
+        });
+        assert_eq!([told.next(), told.next()], [Some(None), Some(None)]);
+        let used = told.next().unwrap();
+        assert_eq!(used.as_deref(), Some("0,machine,loop0,disk.r_s,4"));
+        let rests = told.next().unwrap();
+        assert_eq!(rests.as_deref(), Some("0,machine,loop0,disk.r_s,0"));
+        fs::remove_dir_all(&folder).unwrap();
     }
 
     proptest! {

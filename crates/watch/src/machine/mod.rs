@@ -127,6 +127,11 @@ fn open_list(path: &str, what: &str, absent: &mut Absent) -> Option<ProcFile> {
     noted(ProcFile::open_list(path), what, absent)
 }
 
+/// The same of a file whose records may be long.
+fn open_long_list(path: &str, what: &str, absent: &mut Absent) -> Option<ProcFile> {
+    noted(ProcFile::open_long_list(path), what, absent)
+}
+
 fn noted(file: std::io::Result<ProcFile>, what: &str, absent: &mut Absent) -> Option<ProcFile> {
     if file.is_err() {
         absent.push(what.to_owned());

@@ -182,18 +182,19 @@ impl Interface {
             return;
         }
         let seconds = then.map_or(0.0, |then| (now - then).as_secs_f64());
+        let mut of_interface = samples.of("machine", &self.subject);
         for (metric, place) in METRICS {
             let unit = match place {
                 RECEIVED_BYTES | SENT_BYTES => 1024.0,
                 _ => 1.0,
             };
             let value = per(grown[place].map(|count| count / unit), seconds);
-            samples.add("machine", &self.subject, metric, value);
+            of_interface.add(metric, value);
         }
         let bytes = [RECEIVED_BYTES, SENT_BYTES].map(|place| per(grown[place], seconds));
         if let (Some(speed), [Some(received), Some(sent)]) = (self.speed, bytes) {
             let used = Some(speed.used(received, sent));
-            samples.add("machine", &self.subject, "net.ifutil", used);
+            of_interface.add("net.ifutil", used);
         }
     }
 }

@@ -71,7 +71,7 @@ impl Paging {
         Self {
             file,
             counters: Growth::default(),
-            page_kib: crate::process::page_bytes() / 1024.0,
+            page_kib: crate::process::page_bytes() as f64 / 1024.0,
         }
     }
 

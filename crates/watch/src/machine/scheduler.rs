@@ -33,7 +33,7 @@ impl Scheduler {
     pub fn open(per_cpu: bool, absent: &mut Absent) -> Self {
         Self {
             switches: Growth::default(),
-            schedstat: super::open_list("/proc/schedstat", "scheduler/run_delay", absent),
+            schedstat: super::open_long_list("/proc/schedstat", "scheduler/run_delay", absent),
             per_cpu,
             cpus: Vec::new(),
         }
@@ -77,7 +77,9 @@ impl Scheduler {
             }
             if self.per_cpu {
                 let share = per(grown[0].map(|ns| ns / 1e7), seconds);
-                samples.add("machine", &queue.subject, "percpu.run_delay", share);
+                samples
+                    .of("machine", &queue.subject)
+                    .add("percpu.run_delay", share);
             }
         }
         let [delay_ns, slices] = sum;
@@ -120,7 +122,7 @@ mod tests {
         samples.begin(1);
         let text = SCHEDSTAT.replace("RUN0", delay).replace("SLICES0", slices);
         scheduler.add_delays(text.as_bytes(), 2.0, &mut samples);
-        samples.text().to_owned()
+        samples.string()
     }
 
     #[test]

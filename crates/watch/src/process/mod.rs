@@ -78,8 +78,8 @@ pub struct Kernel {
 }
 
 /// Bytes of a page.
-pub fn page_bytes() -> f64 {
-    system_value(SysconfVar::PAGE_SIZE, 4096) as f64
+pub fn page_bytes() -> u64 {
+    system_value(SysconfVar::PAGE_SIZE, 4096)
 }
 
 fn system_value(name: SysconfVar, usual: u64) -> u64 {
@@ -94,7 +94,7 @@ impl Kernel {
         let delays = fs::read("/proc/sys/kernel/task_delayacct");
         Self {
             ticks_per_s: system_value(SysconfVar::CLK_TCK, 100),
-            page_bytes: page_bytes(),
+            page_bytes: page_bytes() as f64,
             memory_bytes: total.map(|kib| kib as f64 * 1024.0),
             tells_io_delay: delays.map_or(true, |text| text.starts_with(b"1")),
             // This program has at least its standard streams.

@@ -317,7 +317,9 @@ mod tests {
         let mut buffer = Buffer::default();
         let (end, wait) = std::sync::mpsc::channel::<()>();
         let told = while_waiting(
-            move || drop(wait.recv()),
+            move || {
+                let _ = wait.recv();
+            },
             |id| {
                 let mut threads = Threads::open(std::process::id()).unwrap();
                 threads.known = vec![Thread::open(std::process::id(), id, &kernel).unwrap()];
