@@ -139,7 +139,8 @@ def _of_disk(f: Mapping[str, float], queued: float) -> Iterator[Place]:
     limits = {name: f[name] for name in f if name.startswith(LIMIT)}
     if limits:
         name = max(limits, key=lambda each: limits[each])
-        full = limits[name] >= THRESHOLDS["io_limit"] and waits
+        # Whoever asks without being blocked (asynchronous I/O, io_uring) waits unseen; what a limit lets pass is known.
+        full = limits[name] >= THRESHOLDS["io_limit"] and (waits or queued >= THRESHOLDS["at_device"])
         figures = (name, "blocked", "syncing", "read", "written", "device_busy", "unseen")
         kind: Bottleneck = "disk-bandwidth" if name.endswith("_bytes") else "disk-operations"
         yield Place(kind, blocked + syncing + queued if full else 0.0, limits[name], full, figures)

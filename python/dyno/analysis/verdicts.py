@@ -191,6 +191,8 @@ def _told_of_disk(
         )
     if shown[0].startswith(LIMIT):
         what = FIGURES[shown[0]].title.removeprefix("use of ")
+        if f.get("blocked", 0.0) + f.get("syncing", 0.0) < THRESHOLDS["at_device"]:
+            waiting = f"{_percent(f['unseen'])} of the clients' time was spent unseen, as of asynchronous I/O"
         return f"{name}: {_percent(f[shown[0]])} of {what} was used, and {waiting}{f'; {busy}' if busy else ''}"
     if full:
         size = f" by requests of {format_size(f['request'])}" if "request" in f else ""

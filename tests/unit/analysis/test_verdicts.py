@@ -335,6 +335,14 @@ def test_of_two_limits_that_of_which_more_is_used_is_told_and_whoever_is_unseen_
     assert "share of the clients' time that was seen nowhere" in {each.name for each in found.evidence}
 
 
+def test_whoever_asks_without_being_blocked_waits_for_a_limit_unseen() -> None:
+    limit = {"io.limit.reads": 200}
+    found = verdict(used({"disk.reads": 196.0}), deployed=limit)
+    assert found.kind == "disk-operations"
+    assert "of the clients' time was spent unseen, as of asynchronous I/O" in found.sentence
+    assert verdict(used({"disk.reads": 196.0, **ELSEWHERE}), deployed=limit).kind == "cpu-path"
+
+
 def test_what_neighbours_swap_is_not_the_systems() -> None:
     swapping = {"vm.si": 3000.0, "server.proc.blocked": 3.0}
     assert verdict(used({"server.major_faults": 2.0}, swapping)).kind == "disk-operations"
@@ -368,6 +376,8 @@ EVICTED = {"server.cgroup.refkB_s": 1e6 / 2 / 1024, "server.cgroup.mem": 90.0 * 
 SWAPPED = {"vm.si": 1024.0, "server.proc.blocked": 0.5}
 AT_LIMIT = {"deployed": {"io.limit.reads": 200}}
 
+ELSEWHERE = {"server.cpu": 2.0, "driver.cpu": 1.5}
+
 # What is just full, and the figure by which it is; a little less of any of them and it is not.
 JUST_FULL: list[tuple[str, str, Usage, dict[str, Any]]] = [
     ("cpu-quota", "server.cpu", used({"server.cpu": 0.45}), QUOTA),
@@ -376,8 +386,8 @@ JUST_FULL: list[tuple[str, str, Usage, dict[str, Any]]] = [
     ("cpu-all", "server.wait", used(BUSY_CPUS), {}),
     ("cpu-thread", "server.proc.cpu_max_thread", used(means={"server.proc.cpu_max_thread": 90.0}), {}),
     ("disk-operations", "disk.reads", used({"disk.reads": 170.0}, WAITING), AT_LIMIT),
-    ("disk-operations", "server.proc.blocked", used({"disk.reads": 170.0}, WAITING), AT_LIMIT),
-    ("disk-operations", "server.proc.syncing", used({"disk.reads": 170.0}, WAITING), AT_LIMIT),
+    ("disk-operations", "server.proc.blocked", used({"disk.reads": 170.0, **ELSEWHERE}, WAITING), AT_LIMIT),
+    ("disk-operations", "server.proc.syncing", used({"disk.reads": 170.0, **ELSEWHERE}, WAITING), AT_LIMIT),
     ("disk-operations", "disk.busy", used({"disk.busy": 0.9}, WAITING), {}),
     ("disk-operations", "server.proc.blocked", used({"disk.busy": 0.9}, WAITING), {}),
     ("disk-bandwidth", "disk.read", used(LARGE, WAITING), {}),
