@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import polars as pl
 
-from dyno.analysis import claims, effects, per_op, published, targets
+from dyno.analysis import claims, effects, observations, per_op, published, targets
 from dyno.analysis.answer import answer, no_ok_run, not_judged, staged_answer
 from dyno.analysis.cells import summarise
 from dyno.analysis.choices import choose, compared_runs, stage_notes, with_tuning
@@ -136,6 +136,7 @@ def _whole(
     comparisons = [found for _, found in compared]
     of_factors = effects.effects(study, table, order)
     used_table = per_op.tabulate_used(study, table)
+    sampled_runs = observations.Runs(table, used_table, sampled.stacks, sampled.rules)
     for response in order:
         of_cell: dict[int, list[Comparison]] = {}
         for pair, found in compared:
@@ -179,6 +180,7 @@ def _whole(
             published.beside(each, cells, comparisons, rule.confidence, table.paces, judged=study.judged)
             for each in (study.published.tables if study.published else ())
         ),
+        observed=tuple(observations.observed(study, sampled_runs)),
         claims=tuple(
             claims.judge(study, table, used_table, claim)
             for claim in (study.published.findings if study.published else ())

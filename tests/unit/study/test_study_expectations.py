@@ -635,7 +635,7 @@ SECTIONS = {
     ),
     "an unknown key": (
         "  figures: []\n",
-        "21: published.figures: unknown key (keys: tables, findings_in, findings)",
+        "21: published.figures: unknown key (keys: tables, observed, findings_in, findings)",
     ),
 }
 
