@@ -20,7 +20,7 @@ from dyno.analysis.sentences import levels as in_words
 from dyno.analysis.table import Table
 from dyno.analysis.targets import is_chosen
 from dyno.analysis.unmeasured import why_unmeasured, why_unobserved
-from dyno.model import measures
+from dyno.model import bounds, measures
 from dyno.model.findings import Interval, ObservedCell, ObservedFigure, ObservedResult
 from dyno.model.hot_spots import OBSERVER, Rule
 from dyno.model.published import ObservedTable, PublishedObservation, Quantity
@@ -205,8 +205,9 @@ def _cell(
 ) -> ObservedCell:
     quantity = name(of.quantity)
     values = table.of(quantity, cell.index)
-    mean = sum(values) / len(values) if values else None
-    ci = found[cell.index][1] if cell.index in found else None
+    scale = bounds.convert(1.0, of.quantity.measured_in, of.unit)
+    mean = scale * sum(values) / len(values) if values else None
+    ci = (scale * found[cell.index][1][0], scale * found[cell.index][1][1]) if cell.index in found else None
     ratio = None
     if first is not None and factor is not None and values:
         base = {**cell.levels, factor: first.levels[factor]}
@@ -241,7 +242,7 @@ def _figure(
         column=of.column,
         quantity=name(of.quantity),
         title=_title(of.quantity),
-        unit=of.quantity.measured_in,
+        unit=of.unit,
         levels=of.levels,
         published=of.value,
         relative=of.value / first.value if first is not None and first.value > 0 else None,

@@ -197,12 +197,13 @@ class Quantity(Frozen):
 
 
 class PublishedObservation(Frozen):
-    """A figure of a machine, in the unit of its quantity; of an operation where it was of several."""
+    """A figure of a machine; of an operation where it was of several."""
 
     column: str
     quantity: Quantity
     levels: dict[str, str]
     value: float
+    unit: Annotated[str, Field(description="of the value: one of the same kind as that of the quantity")]
 
 
 class ObservedTable(Frozen):

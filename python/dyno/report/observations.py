@@ -112,24 +112,42 @@ def _notes(found: ObservedResult) -> Iterator[str]:
         yield f"Columns that stand beside nothing: {', '.join(found.left_out)}."
 
 
-def on_terminal(findings: Findings) -> Iterator[RenderableType]:
+def on_terminal(findings: Findings, *, narrow: bool) -> Iterator[RenderableType]:
     """The tables, each with what it stands for, and with what is missing and why."""
     for part in observed_parts(findings):
         yield Text()
         yield tables.heading(TITLE)
         yield Text(tables.plain(f"{part.found.sentence} {ABOUT}"), style="dim")
-        if part.rows:
-            made = tables.table()
-            tables.columns(made, "quantity", "cell")
-            tables.columns(made, "published", "here", "here / published", justify="right")
-            first = next((row.to for row in part.rows if row.to), "")
-            if first:
-                tables.columns(made, f"published, to {first}", f"here, to {first}", justify="right")
-            for row in part.rows:
-                name = f"{row.quantity} ({row.unit})" if row.quantity and row.unit != "1" else row.quantity
-                relative = (row.relative_published, row.relative_here) if first else ()
-                tables.row(made, name, row.cell, row.published, row.here, row.of_published, *relative)
-            yield made
+        if narrow:
+            yield from _lines(part)
+        elif part.rows:
+            yield _table(part)
         yield from (Text(tables.plain(reason), style="yellow") for reason in part.reasons)
         yield from (Text(tables.plain(note), style="dim") for note in part.notes)
         yield Text(tables.plain(f"Published figures: {part.found.file}"), style="dim")
+
+
+def _table(part: Observed) -> RenderableType:
+    made = tables.table()
+    tables.columns(made, "quantity", "cell")
+    tables.columns(made, "published", "here", "here / published", justify="right")
+    first = next((row.to for row in part.rows if row.to), "")
+    if first:
+        tables.columns(made, f"published, to {first}", f"here, to {first}", justify="right")
+    for row in part.rows:
+        relative = (row.relative_published, row.relative_here) if first else ()
+        tables.row(made, _named(row), row.cell, row.published, row.here, row.of_published, *relative)
+    return made
+
+
+def _lines(part: Observed) -> Iterator[RenderableType]:
+    """The same where so many columns have no room."""
+    for row in part.rows:
+        if row.quantity:
+            yield Text(tables.plain(_named(row)))
+        relative = f"; to {row.to}: {row.relative_published}, here {row.relative_here}" if row.to else ""
+        yield Text(tables.plain(f"  {row.cell}: {row.published}, here {row.here}{relative}"))
+
+
+def _named(row: Row) -> str:
+    return f"{row.quantity} ({row.unit})" if row.quantity and row.unit != "1" else row.quantity

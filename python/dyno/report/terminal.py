@@ -95,7 +95,7 @@ def show(findings: Findings, console: Console, chosen: Sequence[str] | None = No
         parts += [Text(), _heading("Targets"), *_targets(findings.targets)]
     for table in findings.published:
         parts += [Text(), _heading(f"Beside what was published: {_title(table.response)}"), *_published(table)]
-    parts += observed_on_terminal(findings)
+    parts += observed_on_terminal(findings, narrow=narrow)
     if findings.claims:
         parts += [Text(), _heading("What was published, held against these runs"), *_claims(findings.claims)]
     if findings.failures:

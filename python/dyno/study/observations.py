@@ -207,7 +207,8 @@ class Observations:
                     continue
                 seen[key] = line
                 if (value := self._value(of, row[column], table.source, line, column)) is not None:
-                    yield PublishedObservation(column=column, quantity=quantity, levels=levels, value=value)
+                    unit = of.unit or of.measured_in
+                    yield PublishedObservation(column=column, quantity=quantity, levels=levels, value=value, unit=unit)
 
     def _levels(self, spec: ObservedSpec, row: Mapping[str, str]) -> dict[str, str] | None:
         """None for a row of levels that the study has not."""
@@ -225,8 +226,7 @@ class Observations:
             value = float(text)
         except ValueError:
             value = math.nan
-        unit = spec.measured_in
-        value = bounds.convert(value * spec.times, spec.unit or unit, unit)
+        value *= spec.times
         if isinstance(spec.per, float):
             value /= spec.per
         if not math.isfinite(value):
