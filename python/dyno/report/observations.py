@@ -38,16 +38,20 @@ class Row:
     published: str
     here: str
     of_published: str
-    to: str
     relative_published: str
     relative_here: str
 
 
 @dataclass(frozen=True)
 class Observed:
-    """A table, why parts of it are empty, and what a reader should know of its columns."""
+    """A table, why parts of it are empty, and what a reader should know of its columns.
+
+    Levels stand to `first` unless a row says otherwise; it is empty where none stands to another.
+    """
 
     found: ObservedResult
+    head: str  # of the column of cells
+    first: str
     rows: tuple[Row, ...]
     reasons: tuple[str, ...]
     notes: tuple[str, ...]
@@ -56,33 +60,51 @@ class Observed:
 def observed_parts(findings: Findings) -> list[Observed]:
     """One for each published table."""
     return [
-        Observed(each, tuple(_rows(each)), tuple(_reasons(each)), tuple(_notes(each))) for each in findings.observed
+        Observed(each, _head(each), _first(each), tuple(_rows(each)), tuple(_reasons(each)), tuple(_notes(each)))
+        for each in findings.observed
     ]
 
 
-def _rows(found: ObservedResult) -> Iterator[Row]:
+def _head(found: ObservedResult) -> str:
+    """The factor where the cells differ in one alone."""
+    varied = _varied(found)
+    return varied[0] if len(varied) == 1 else "cell"
+
+
+def _varied(found: ObservedResult) -> list[str]:
     cells = [cell for figure in found.figures for cell in figure.cells]
-    varied = [name for name in _factors(cells) if len({cell.levels.get(name) for cell in cells}) > 1]
-    before = ""
+    factors = dict.fromkeys(factor for cell in cells for factor in cell.levels)
+    return [name for name in factors if len({cell.levels.get(name) for cell in cells}) > 1]
+
+
+def _cell_name(cell: ObservedCell, varied: list[str]) -> str:
+    if len(varied) == 1:
+        return cell.levels.get(varied[0], "")
+    factors = varied or cell.levels
+    return " ".join(f"{factor}={cell.levels.get(factor, '')}" for factor in factors) or "the only cell"
+
+
+def _first(found: ObservedResult) -> str:
+    return next((" ".join(figure.relative_to.values()) for figure in found.figures if figure.relative_to), "")
+
+
+def _rows(found: ObservedResult) -> Iterator[Row]:
+    before, first, varied = "", _first(found), _varied(found)
     for figure in sorted(found.figures, key=lambda each: _place(found, each)):
+        to = " ".join(figure.relative_to.values())
+        apart = f" (to {to})" if to not in ("", first) else ""  # where nothing was published of the first level
         for cell in figure.cells:
-            name = " ".join(f"{factor}={cell.levels.get(factor, '')}" for factor in varied)
             yield Row(
                 quantity="" if figure.title == before else figure.title,
                 unit=figure.unit,
-                cell=name or " ".join(f"{factor}={level}" for factor, level in cell.levels.items()) or "the only cell",
+                cell=_cell_name(cell, varied),
                 published=format_quantity(figure.published),
                 here=NOTHING if cell.mean is None else format_estimate(cell.mean, cell.ci),
                 of_published=_times(cell.of_published, cell.of_published_ci),
-                to=" ".join(figure.relative_to.values()),
-                relative_published=_times(figure.relative, None),
+                relative_published=_times(figure.relative, None) + apart,
                 relative_here=_times(cell.relative, cell.relative_ci),
             )
             before = figure.title
-
-
-def _factors(cells: list[ObservedCell]) -> list[str]:
-    return list(dict.fromkeys(factor for cell in cells for factor in cell.levels))
 
 
 def _place(found: ObservedResult, figure: ObservedFigure) -> int:
@@ -129,13 +151,12 @@ def on_terminal(findings: Findings, *, narrow: bool) -> Iterator[RenderableType]
 
 def _table(part: Observed) -> RenderableType:
     made = tables.table()
-    tables.columns(made, "quantity", "cell")
+    tables.columns(made, "quantity", tables.plain(part.head))
     tables.columns(made, "published", "here", "here / published", justify="right")
-    first = next((row.to for row in part.rows if row.to), "")
-    if first:
-        tables.columns(made, f"published, to {first}", f"here, to {first}", justify="right")
+    if part.first:
+        tables.columns(made, f"published, to {part.first}", f"here, to {part.first}", justify="right")
     for row in part.rows:
-        relative = (row.relative_published, row.relative_here) if first else ()
+        relative = (row.relative_published, row.relative_here) if part.first else ()
         tables.row(made, _named(row), row.cell, row.published, row.here, row.of_published, *relative)
     return made
 
@@ -145,7 +166,7 @@ def _lines(part: Observed) -> Iterator[RenderableType]:
     for row in part.rows:
         if row.quantity:
             yield Text(tables.plain(_named(row)))
-        relative = f"; to {row.to}: {row.relative_published}, here {row.relative_here}" if row.to else ""
+        relative = f"; to {part.first}: {row.relative_published}, here {row.relative_here}" if part.first else ""
         yield Text(tables.plain(f"  {row.cell}: {row.published}, here {row.here}{relative}"))
 
 
