@@ -136,6 +136,7 @@ def _whole(
     comparisons = [found for _, found in compared]
     of_factors = effects.effects(study, table, order)
     used_table = per_op.tabulate_used(study, table)
+    resources = tuple(per_op.figures(study, table, used_table))
     sampled_runs = observations.Runs(table, used_table, sampled.stacks, sampled.rules)
     for response in order:
         of_cell: dict[int, list[Comparison]] = {}
@@ -175,7 +176,7 @@ def _whole(
         variation=tuple(explain(study, table, response) for response in in_depth),
         shapes=tuple(shape for response in in_depth for shape in shapes(study, table, response, comparisons)),
         drift=drifts,
-        targets=tuple(targets.judge(study, target, cells) for target in study.targets),
+        targets=tuple(targets.judge(study, target, cells, resources) for target in study.targets),
         published=tuple(
             published.beside(each, cells, comparisons, rule.confidence, table.paces, judged=study.judged)
             for each in (study.published.tables if study.published else ())
@@ -185,7 +186,7 @@ def _whole(
             claims.judge(study, table, used_table, claim)
             for claim in (study.published.findings if study.published else ())
         ),
-        resources=tuple(per_op.figures(study, table, used_table)),
+        resources=resources,
         resource_ratios=tuple(per_op.ratios(study, table, used_table, confounded)),
         resource_overall=tuple(overall(study, used_table, per_op.told(used_table), confounded, FOREMOST, sparing=True)),
         resources_reason=per_op.why_none(study, table, used_table),
