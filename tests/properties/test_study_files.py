@@ -190,7 +190,7 @@ def is_study_or_refused(folder: Path, data: bytes, overrides: tuple[str, ...] = 
         message = str(error)
         assert message.isprintable()
         assert len(message) < 600
-        assert message.startswith((str(path), "--set "))
+        assert message.startswith((str(path), str(folder / "seen.csv"), "--set "))
     else:
         assert Study.model_validate_json(study.model_dump_json()) == study
 
