@@ -52,6 +52,11 @@ seed: 7
 targets:
 - {response: read.latency_p99, bound: < 5 ms, where: {threads: [1, 4]}}
 published:
+  observed:
+  - file: seen.csv
+    map: {journal: mode}
+    where: {threads: [1, 4]}
+    columns: {ipc: {of: server.instructions, over: server.cycles}, wait: disk.w_await, share: {symbols_in: symbol}}
   findings:
   - {id: faster, says: wal is faster, here: yes, predicate: {all: [
       {ratio: {of: throughput, b: {journal: wal}, a: {journal: delete}}, is: "> 1"},
@@ -137,6 +142,7 @@ POSITION = st.floats(0, 1, exclude_max=True)
 @pytest.fixture(scope="module")
 def folder() -> Iterator[Path]:
     with tempfile.TemporaryDirectory() as name:
+        (Path(name) / "seen.csv").write_text("mode,symbol,ipc,wait,share\nwal,memcpy,0.7,0.2,48\ndelete,memcpy,1,,\n")
         yield Path(name)
 
 
@@ -184,7 +190,7 @@ def is_study_or_refused(folder: Path, data: bytes, overrides: tuple[str, ...] = 
         message = str(error)
         assert message.isprintable()
         assert len(message) < 600
-        assert message.startswith((str(path), "--set "))
+        assert message.startswith((str(path), str(folder / "seen.csv"), "--set "))
     else:
         assert Study.model_validate_json(study.model_dump_json()) == study
 

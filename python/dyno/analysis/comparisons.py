@@ -245,7 +245,7 @@ def _comparison(
 
 def _pace(table: Table, response: str, a: Cell, b: Cell) -> Pace | None:
     """What set a throughput on either side besides the system; a rate weighs more."""
-    if not measures.lookup(response).of_pace:
+    if not measures.is_one(response) or not measures.lookup(response).of_pace:
         return None
     paces = {table.paces.get(cell.index) for cell in (a, b)}
     return "rate" if "rate" in paces else "waits" if "waits" in paces else None

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import polars as pl
 
-from dyno.analysis import claims, effects, per_op, published, targets
+from dyno.analysis import claims, effects, observations, per_op, published, targets
 from dyno.analysis.answer import answer, no_ok_run, not_judged, staged_answer
 from dyno.analysis.cells import summarise
 from dyno.analysis.choices import choose, compared_runs, stage_notes, with_tuning
@@ -136,6 +136,8 @@ def _whole(
     comparisons = [found for _, found in compared]
     of_factors = effects.effects(study, table, order)
     used_table = per_op.tabulate_used(study, table)
+    resources = tuple(per_op.figures(study, table, used_table))
+    sampled_runs = observations.Runs(table, used_table, sampled.stacks, sampled.rules)
     for response in order:
         of_cell: dict[int, list[Comparison]] = {}
         for pair, found in compared:
@@ -174,16 +176,17 @@ def _whole(
         variation=tuple(explain(study, table, response) for response in in_depth),
         shapes=tuple(shape for response in in_depth for shape in shapes(study, table, response, comparisons)),
         drift=drifts,
-        targets=tuple(targets.judge(study, target, cells) for target in study.targets),
+        targets=tuple(targets.judge(study, target, cells, resources) for target in study.targets),
         published=tuple(
             published.beside(each, cells, comparisons, rule.confidence, table.paces, judged=study.judged)
             for each in (study.published.tables if study.published else ())
         ),
+        observed=tuple(observations.observed(study, sampled_runs)),
         claims=tuple(
             claims.judge(study, table, used_table, claim)
             for claim in (study.published.findings if study.published else ())
         ),
-        resources=tuple(per_op.figures(study, table, used_table)),
+        resources=resources,
         resource_ratios=tuple(per_op.ratios(study, table, used_table, confounded)),
         resource_overall=tuple(overall(study, used_table, per_op.told(used_table), confounded, FOREMOST, sparing=True)),
         resources_reason=per_op.why_none(study, table, used_table),

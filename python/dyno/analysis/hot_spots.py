@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from functools import cache
-from importlib import resources
 from typing import Final, NamedTuple
 
 import polars as pl
@@ -19,7 +17,7 @@ from dyno.analysis.choices import choose, compared_runs
 from dyno.analysis.table import Table
 from dyno.model.findings import HotGroup, HotSpots, HotSymbol
 from dyno.model.flames import Flame
-from dyno.model.hot_spots import OTHER, Rule, parse_rules
+from dyno.model.hot_spots import OTHER, Rule, built_in, rules_in
 from dyno.model.pairs import pairs
 from dyno.model.run import Outcome, RunRecord
 from dyno.model.stages import comparing
@@ -28,7 +26,6 @@ from dyno.model.study import Cell, Study
 KERNEL, JIT = "kernel", "jit"
 MOST_SYMBOLS: Final = 12  # of a cell
 MOST_OF_GROUP: Final = 4  # symbols of a group
-_OBSERVER: Final = "perf-record"
 
 
 class Frame(NamedTuple):
@@ -38,12 +35,16 @@ class Frame(NamedTuple):
     module: str
 
 
-class _Kind(NamedTuple):
+class Kind(NamedTuple):
     """What a stack is counted as."""
 
     group: str
     symbol: str | None
     module: str
+
+
+Spent = dict[Kind, float]
+"""The share of a run's samples that is of each."""
 
 
 class _Compiled(NamedTuple):
@@ -57,19 +58,6 @@ class _Compiled(NamedTuple):
 
 def _compiled(pattern: str | None) -> re.Pattern[str] | None:
     return None if pattern is None else re.compile(pattern)
-
-
-@cache
-def built_in() -> tuple[Rule, ...]:
-    """The rules that dyno brings."""
-    text = resources.files("dyno.analysis").joinpath("hot_spots.toml").read_text(encoding="utf-8")
-    return parse_rules(text, "hot_spots.toml")
-
-
-def rules_of(study: Study) -> tuple[Rule, ...]:
-    """The rules that a study brings."""
-    given = [each.options.get("rules", ()) for each in study.observe if each.kind == _OBSERVER]
-    return tuple(Rule.model_validate(rule) for rules in given for rule in rules)
 
 
 def frame(text: str) -> Frame:
@@ -126,13 +114,31 @@ def hot_spots(study: Study, table: Table, stacks: pl.DataFrame, rules: Sequence[
     """
     if not stacks.height:
         return
-    grouping = Grouping((*rules, *rules_of(study), *built_in()))
+    grouping = _grouping(study, rules)
     kinds = {stack: _kind(grouping, stack) for stack in stacks["stack"].unique()}
     by_run = {int(str(run)): rows for (run,), rows in stacks.group_by("run")}
     for cell in study.cells:
         runs = [by_run[run.run] for run in table.ok_runs if run.slot.cell == cell.index and run.run in by_run]
         if runs:
             yield _of_cell(cell, runs, kinds, study.replicates.confidence)
+
+
+def shares_by_block(
+    study: Study, table: Table, stacks: pl.DataFrame, rules: Sequence[Rule] = ()
+) -> dict[int, dict[int, Spent]]:
+    """Cell -> block -> the shares of that run's samples; arguments as of `hot_spots`."""
+    grouping = _grouping(study, rules)
+    by_run = {int(str(run)): rows for (run,), rows in stacks.group_by("run")}
+    kinds = {stack: _kind(grouping, stack) for stack in stacks["stack"].unique()}
+    found: dict[int, dict[int, Spent]] = {}
+    for run in table.ok_runs:
+        if run.run in by_run:
+            found.setdefault(run.slot.cell, {})[run.slot.block] = _shares(by_run[run.run], kinds)
+    return found
+
+
+def _grouping(study: Study, rules: Sequence[Rule]) -> Grouping:
+    return Grouping((*rules, *rules_in(study.observe), *built_in()))
 
 
 def flames_of(study: Study, runs: Sequence[RunRecord], stacks: pl.DataFrame) -> Iterator[Flame]:
@@ -177,14 +183,14 @@ def flames_of(study: Study, runs: Sequence[RunRecord], stacks: pl.DataFrame) -> 
             )
 
 
-def _kind(grouping: Grouping, stack: str) -> _Kind:
+def _kind(grouping: Grouping, stack: str) -> Kind:
     innermost = frame(stack.rpartition(";")[2])
-    return _Kind(grouping.group(stack), innermost.symbol, innermost.module)
+    return Kind(grouping.group(stack), innermost.symbol, innermost.module)
 
 
-def _of_cell(cell: Cell, runs: Sequence[pl.DataFrame], kinds: Mapping[str, _Kind], confidence: float) -> HotSpots:
+def _of_cell(cell: Cell, runs: Sequence[pl.DataFrame], kinds: Mapping[str, Kind], confidence: float) -> HotSpots:
     shares = [_shares(rows, kinds) for rows in runs]
-    of_kinds: dict[_Kind, float] = {}
+    of_kinds: dict[Kind, float] = {}
     for run in shares:
         for kind, share in run.items():
             of_kinds[kind] = of_kinds.get(kind, 0.0) + share / len(shares)
@@ -203,10 +209,10 @@ def _of_cell(cell: Cell, runs: Sequence[pl.DataFrame], kinds: Mapping[str, _Kind
     )
 
 
-def _shares(rows: pl.DataFrame, kinds: Mapping[str, _Kind]) -> dict[_Kind, float]:
+def _shares(rows: pl.DataFrame, kinds: Mapping[str, Kind]) -> dict[Kind, float]:
     """Of one run's samples."""
     total = float(rows["samples"].sum())
-    found: dict[_Kind, float] = {}
+    found: dict[Kind, float] = {}
     for stack, samples in rows.select("stack", "samples").iter_rows():
         kind = kinds[stack]
         found[kind] = found.get(kind, 0.0) + samples / total
@@ -214,7 +220,7 @@ def _shares(rows: pl.DataFrame, kinds: Mapping[str, _Kind]) -> dict[_Kind, float
 
 
 def _group(
-    group: str, runs: Sequence[Mapping[_Kind, float]], of_kinds: Mapping[_Kind, float], confidence: float
+    group: str, runs: Sequence[Mapping[Kind, float]], of_kinds: Mapping[Kind, float], confidence: float
 ) -> HotGroup:
     values = [sum(share for kind, share in run.items() if kind.group == group) for run in runs]
     interval = stats.mean_interval(values, confidence)
@@ -228,7 +234,7 @@ def _group(
     )
 
 
-def _symbols(of_kinds: Mapping[_Kind, float], most: int) -> list[HotSymbol]:
+def _symbols(of_kinds: Mapping[Kind, float], most: int) -> list[HotSymbol]:
     ranked = sorted(of_kinds.items(), key=lambda item: (-item[1], str(item[0])))
     return [
         HotSymbol(symbol=kind.symbol, module=kind.module, group=kind.group, share=share)

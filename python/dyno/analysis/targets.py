@@ -5,25 +5,32 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from dyno.analysis.sentences import NOT_JUDGED, levels
-from dyno.model import bounds, responses
-from dyno.model.findings import CellSummary, TargetCell, TargetResult, TargetVerdict, format_estimate
+from dyno.model import bounds, measures, responses
+from dyno.model.findings import CellSummary, ResourceFigure, TargetCell, TargetResult, TargetVerdict, format_estimate
 from dyno.model.study import Cell, Study
 from dyno.model.targets import Target
 from dyno.model.units import counted
+from dyno.model.usage import is_resource
 
 _VERDICTS: Mapping[bool | None, TargetVerdict] = {True: "met", False: "missed", None: "cannot tell"}
 
 
-def judge(study: Study, target: Target, cells: Sequence[CellSummary]) -> TargetResult:
+def judge(
+    study: Study, target: Target, cells: Sequence[CellSummary], used: Sequence[ResourceFigure] = ()
+) -> TargetResult:
     """The target in each cell that it is asked of, and from those of the study: met in all of them, or missed in one.
 
-    `cells` may be of any response. A response of one operation is not asked of cells without that operation.
+    `cells` may be of any response, and `used` of any resource. A response of one operation is not asked of cells
+    without that operation.
     """
-    known = responses.lookup(target.response)
+    known = measures.lookup(target.response)
     bound = bounds.parse(target.bound, known.unit)
-    found = {cell.cell: cell for cell in cells if cell.response == target.response}
+    found: dict[int, CellSummary | ResourceFigure] = {
+        cell.cell: cell for cell in cells if cell.response == target.response
+    }
+    found |= {figure.cell: figure for figure in used if figure.resource == target.response}
     asked = [cell for cell in study.cells if is_chosen(cell, target.where)]
-    if responses.of_operation(target.response) and found:
+    if not is_resource(target.response) and responses.of_operation(target.response) and found:
         asked = [cell for cell in asked if cell.index in found]
     judged = tuple(_of_cell(cell, found.get(cell.index), bound, judged=study.judged) for cell in asked)
     return TargetResult(
@@ -42,7 +49,9 @@ def is_chosen(cell: Cell, where: Mapping[str, Sequence[str]]) -> bool:
     return all(cell.levels.get(factor) in some for factor, some in where.items())
 
 
-def _of_cell(cell: Cell, found: CellSummary | None, bound: bounds.Bound, *, judged: bool) -> TargetCell:
+def _of_cell(
+    cell: Cell, found: CellSummary | ResourceFigure | None, bound: bounds.Bound, *, judged: bool
+) -> TargetCell:
     interval = found.ci if found else None
     return TargetCell(
         cell=cell.index,
@@ -69,7 +78,7 @@ def _remedy(response: str) -> str:
 
 
 def _sentence(study: Study, target: Target, bound: bounds.Bound, judged: Sequence[TargetCell]) -> str:
-    known = responses.lookup(target.response)
+    known = measures.lookup(target.response)
     where = {factor: " or ".join(some) for factor, some in target.where.items()}
     asked = f"{known.title} {bound.text}{f' with {levels(where)}' if where else ''}"
     if not study.judged:

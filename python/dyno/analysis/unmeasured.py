@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
+from dyno.analysis.usage import EVENTS
 from dyno.model.run import Outcome, RunRecord
 from dyno.model.study import Study
 from dyno.model.usage import is_resource, resources, shares
 
 WATCHED = "machine"  # the kind of observer whose samples make the responses that end with `.util`
+COUNTING = "perf-stat"  # the kind of observer that counts events of CPUs
 USUAL_HZ = 1.0  # samples a second of that observer, where a plan does not say it
 _OF_OTHERS = ("server.syncs", "server.logged", "server.lock", "server.instructions", "server.cycles", "workload.")
 _OF_DEVICE = tuple(name for name in (*resources(), *shares()) if name.startswith("disk."))
@@ -16,6 +19,8 @@ _OF_DEVICE = tuple(name for name in (*resources(), *shares()) if name.startswith
 
 def why_unmeasured(study: Study, runs: Sequence[RunRecord], response: str) -> str:
     """A clause without its full stop; empty where it is not known."""
+    if why := why_no_counts(study, runs, response):
+        return why
     watched = is_resource(response) and not response.startswith(_OF_OTHERS)
     if not response.endswith(".util") and not watched:
         return ""
@@ -24,6 +29,20 @@ def why_unmeasured(study: Study, runs: Sequence[RunRecord], response: str) -> st
     if response in _OF_DEVICE and all(run.disk is None for run in runs):
         return "these runs do not say which device their data are on"
     return ""
+
+
+def why_no_counts(study: Study, runs: Sequence[RunRecord], response: str) -> str:
+    """Why the observer of counters left nothing of it; empty where it is none of its events, or that is not known."""
+    event = next((event for event, name in EVENTS.items() if response.partition(".")[2] == name), None)
+    if event is None or not is_resource(response):
+        return ""
+    if not any(each.kind == COUNTING for each in study.observe):
+        return f"the study has no observer `{COUNTING}`, which counts it"
+    for note in (note for run in runs for note in run.notes):
+        said, _, rest = note.partition(":")
+        if said.startswith("This machine ") and re.search(rf"(^|[ ,]){re.escape(event)}($|[ ,])", f"{said} {rest}"):
+            return f"t{said[1:]}"
+    return f"`{COUNTING}` did not count {event}; its `events` may name it"
 
 
 def why_unobserved(study: Study, runs: Sequence[RunRecord]) -> str:

@@ -45,13 +45,16 @@ _OF_MACHINE: Final = {"vm.cs": ("machine.switches", 1.0)}
 # Of several subjects the one that has most tells, not their sum: the busiest thread, the busiest interface.
 _MOST: Final = ("proc.cpu_max_thread", "net.ifutil")
 # Events of perf. Switches and faults are those of the processes above, and CPU time is that of the scheduler.
-_OF_PERF: Final = {
+EVENTS: Final = {
     "cycles": "cycles",
     "instructions": "instructions",
     "branches": "branches",
     "branch-misses": "branch_misses",
     "cache-references": "llc_references",
     "cache-misses": "llc_misses",
+    "L1-dcache-loads": "l1d_loads",
+    "L1-dcache-load-misses": "l1d_misses",
+    "dTLB-loads": "dtlb_loads",
     "dTLB-load-misses": "dtlb_misses",
     "iTLB-load-misses": "itlb_misses",
     "cpu-migrations": "migrations",
@@ -214,7 +217,7 @@ def _usage(
                 means[name] = max(means.get(name, 0.0), mean) if metric in _MOST else means.get(name, 0.0) + mean
         elif source.startswith("perf"):
             whose = _DRIVER if subject == _DRIVER else "server"
-            if metric in _OF_PERF and (name := f"{whose}.{_OF_PERF[metric]}") in known:
+            if metric in EVENTS and (name := f"{whose}.{EVENTS[metric]}") in known:
                 add(name, amount, source)
         elif metric in known:
             add(metric, amount, source)  # an observer that tells of a resource by its name

@@ -14,6 +14,16 @@ _ONE_SIDE = re.compile(rf"(<=|>=|<|>)\s*{_NUMBER}\s*{_UNIT}")
 _BETWEEN = re.compile(rf"{_NUMBER}\s+to\s+{_NUMBER}\s*{_UNIT}")
 _BARE = re.compile(rf"=?\s*{_NUMBER}\s*{_UNIT}")
 
+_BYTES = {
+    "B": Fraction(1),
+    "kB": Fraction(10**3),
+    "MB": Fraction(10**6),
+    "GB": Fraction(10**9),
+    "KiB": Fraction(2**10),
+    "MiB": Fraction(2**20),
+    "GiB": Fraction(2**30),
+}
+
 # Units that measure the same, each in the first of its family. As fractions, so that 700 ms is 0.7 s and nothing near.
 _FAMILIES: tuple[Mapping[str, Fraction], ...] = (
     {
@@ -31,6 +41,8 @@ _FAMILIES: tuple[Mapping[str, Fraction], ...] = (
         "1/min": Fraction(1, 60),
     },
     {"1": Fraction(1), "%": Fraction(1, 100)},
+    _BYTES,
+    {f"{unit}/s": size for unit, size in _BYTES.items()},
 )
 
 

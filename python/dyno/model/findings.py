@@ -402,6 +402,49 @@ class PublishedResult(Frozen):
     ratios: tuple[PublishedRatio, ...]
 
 
+class ObservedCell(Frozen):
+    """A cell beside a figure of a machine that was published."""
+
+    cell: int
+    levels: dict[str, str]
+    n: Annotated[int, Field(description="ok runs that tell of it")]
+    mean: float | None
+    ci: Annotated[Interval | None, Field(description="of the mean, at the study's confidence")]
+    of_published: Annotated[float | None, Field(description="mean / published: how many times what was published")]
+    of_published_ci: Annotated[Interval | None, Field(description="of the mean's interval alone")]
+    relative: Annotated[
+        float | None, Field(description="times the cell of the first level, all else equal; null where it is of none")
+    ] = None
+    relative_ci: Interval | None = None
+
+
+class ObservedFigure(Frozen):
+    """A published figure of a machine, and each cell that it stands for."""
+
+    column: str
+    quantity: Annotated[str, Field(description="what is measured of it here, by its name")]
+    title: str
+    unit: str
+    levels: Annotated[dict[str, str], Field(description="those that the publication tells")]
+    published: Annotated[float, Field(description="in unit")]
+    relative: Annotated[
+        float | None, Field(description="times the published figure of the first level; null where it is of none")
+    ] = None
+    relative_to: Annotated[dict[str, str], Field(description="the factor, and the level that is 1")] = {}
+    cells: tuple[ObservedCell, ...]
+    reason: Annotated[str, Field(description="why nothing was measured; empty where something was")] = ""
+    note: Annotated[str, Field(description="what a reader should know of it")] = ""
+
+
+class ObservedResult(Frozen):
+    """A published table of what a machine did, beside what was observed here."""
+
+    file: str
+    sentence: Annotated[str, Field(description="which cells the published figures stand for")]
+    figures: tuple[ObservedFigure, ...]
+    left_out: Annotated[tuple[str, ...], Field(description="columns of the file that stand beside nothing")] = ()
+
+
 class Evidence(Frozen):
     """One mean, or one ratio, that a published finding says something of."""
 
@@ -982,6 +1025,9 @@ class Findings(Frozen):
     drift: Annotated[tuple[Drift, ...], Field(description="one for each such response")] = ()
     targets: Annotated[tuple[TargetResult, ...], Field(description="what was to be reached")] = ()
     published: Annotated[tuple[PublishedResult, ...], Field(description="published figures beside the results")] = ()
+    observed: Annotated[
+        tuple[ObservedResult, ...], Field(description="published figures of machines beside what was observed")
+    ] = ()
     claims: Annotated[tuple[ClaimResult, ...], Field(description="published findings, held against the results")] = ()
     resources: Annotated[
         tuple[ResourceFigure, ...], Field(description="what each cell used for an operation, and shares")

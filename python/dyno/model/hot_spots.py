@@ -4,11 +4,18 @@ from __future__ import annotations
 
 import re
 import tomllib
+from collections.abc import Iterable
+from functools import cache
+from importlib import resources
 from typing import Annotated, Any
 
 from pydantic import Field, ValidationError, field_validator, model_validator
 
 from dyno.model.base import Frozen, UserError
+from dyno.model.study import KindSpec
+
+OBSERVER = "perf-record"
+"""The kind of observer that takes call stacks."""
 
 OTHER = "other"
 """The group of stacks that no rule knows."""
@@ -39,6 +46,19 @@ class Rule(Frozen):
         if self.symbol is None and self.module is None:
             raise ValueError("a rule has a symbol or a module")
         return self
+
+
+@cache
+def built_in() -> tuple[Rule, ...]:
+    """The rules that dyno brings."""
+    text = resources.files("dyno.model").joinpath("hot_spots.toml").read_text(encoding="utf-8")
+    return parse_rules(text, "hot_spots.toml")
+
+
+def rules_in(observe: Iterable[KindSpec]) -> tuple[Rule, ...]:
+    """The rules that the observers of a study bring."""
+    given = [each.options.get("rules", ()) for each in observe if each.kind == OBSERVER]
+    return tuple(Rule.model_validate(rule) for rules in given for rule in rules)
 
 
 def parse_rules(text: str, name: str) -> tuple[Rule, ...]:

@@ -31,6 +31,15 @@ def lookup(name: str) -> Measure:
     return Measure(name, known.title, known.unit, known.better, known.counted, known.of_pace)
 
 
+def is_one(name: str) -> bool:
+    """Whether there is such a response, resource or share."""
+    try:
+        lookup(name)
+    except KeyError:
+        return False
+    return True
+
+
 def names() -> tuple[str, ...]:
     """The responses that a whole run has, the resources, and the shares."""
     return (*responses.names(), *usage.resources(), *usage.shares())

@@ -10,7 +10,9 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, ConfigDict, Field, WithJsonSchema
 
+from dyno.model import measures
 from dyno.model.base import Frozen, level_name
+from dyno.model.sampled import SAMPLED
 from dyno.model.targets import Chosen, OneEach
 from dyno.model.units import Share
 
@@ -160,6 +162,60 @@ class PublishedTable(Frozen):
     same_within: Annotated[float, Field(description="how near two ratios have to be, as a share, to be called alike")]
 
 
+class Quantity(Frozen):
+    """What figures of a machine are of: one of `of`, `group`, `symbol` and `module` says what is measured here."""
+
+    of: Annotated[
+        str | None,
+        Field(description="a response, what was used, or a metric of samples: its mean, such as disk.w_await"),
+    ] = None
+    over: Annotated[
+        str | None, Field(description="what was used: `of` is divided by it, instructions by cycles say")
+    ] = None
+    per: Annotated[
+        Literal["s"] | float | None,
+        Field(description="s where a figure is of a second, or how many operations it is of; one if left out"),
+    ] = None
+    group: Annotated[str | None, Field(description="a group of hot spots: its share of the samples")] = None
+    symbol: Annotated[str | None, Field(description="the function that was running: its share of the samples")] = None
+    module: Annotated[
+        str | None,
+        Field(description="the program or library that was running; kernel, and jit for code made at run time"),
+    ] = None
+
+    @property
+    def measured_in(self) -> str:
+        """The unit of what is measured here. Raises KeyError for a name that there is not."""
+        if self.of is None:
+            return "%"
+        if self.over is not None:
+            return "1"
+        if self.of in SAMPLED and not measures.is_one(self.of):
+            return SAMPLED[self.of]
+        unit = measures.lookup(self.of).unit
+        return f"{unit}/s" if self.per == "s" else unit
+
+
+class PublishedObservation(Frozen):
+    """A figure of a machine; of an operation where it was of several."""
+
+    column: str
+    quantity: Quantity
+    levels: dict[str, str]
+    value: float
+    unit: Annotated[str, Field(description="of the value: one of the same kind as that of the quantity")]
+
+
+class ObservedTable(Frozen):
+    """Published figures of machines."""
+
+    file: Annotated[str, Field(description="its name in the folder `published` of the results")]
+    where: Annotated[Chosen, Field(description="the cells that all of its figures are of")] = {}
+    notes: Annotated[dict[str, str], Field(description="column -> what a reader should know of it")] = {}
+    figures: tuple[PublishedObservation, ...]
+    left_out: Annotated[tuple[str, ...], Field(description="columns of it that are set beside nothing")] = ()
+
+
 class PublishedFile(Frozen):
     """A file that was read: as the study file names it, and its checksum."""
 
@@ -171,6 +227,7 @@ class Published(Frozen):
     """All that a study is set beside."""
 
     tables: tuple[PublishedTable, ...] = ()
+    observed: tuple[ObservedTable, ...] = ()
     findings: tuple[Claim, ...] = ()
     files: tuple[PublishedFile, ...] = ()
 

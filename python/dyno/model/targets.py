@@ -52,7 +52,7 @@ OneEach = Annotated[
 class Target(Frozen):
     """A bound that the mean of a response is to keep to."""
 
-    response: Annotated[str, Field(description="which response, also as read.latency_p99")]
+    response: Annotated[str, Field(description="which response, also as read.latency_p99, or what was used")]
     bound: Annotated[str, Field(description="<, <=, > or >= and a number with its unit, such as < 5 ms")]
     where: Annotated[
         Chosen, Field(description="the cells it is asked of: factor to level or levels; all if left out")

@@ -45,6 +45,7 @@ from dyno.report.database import groups
 from dyno.report.figures import Figure, Palette
 from dyno.report.figures.style import capital, label, varied
 from dyno.report.hot_spots import HotCell, about, hot_spots_part, symbol_name
+from dyno.report.observations import ABOUT, observed_parts
 from dyno.report.per_op import costs
 from dyno.report.runs import notable
 from dyno.report.selfcheck import block_of
@@ -200,6 +201,8 @@ def _page(
         environment=results.environment,
         selfcheck=block_of(results),
         costs=costs(findings),
+        observed=observed_parts(findings),
+        about_observed=ABOUT,
         study_yaml=results.study_yaml,
         versions=_versions(results.runs),
         measured=_measured(results.runs),

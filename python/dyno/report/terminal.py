@@ -39,6 +39,7 @@ from dyno.report.database import on_terminal as of_database
 from dyno.report.hot_spots import show_hot_spots
 from dyno.report.interventions import show_interventions
 from dyno.report.laws import forecasts_in_words, laws_in_words
+from dyno.report.observations import on_terminal as observed_on_terminal
 from dyno.report.per_op import on_terminal as per_operation
 from dyno.report.selfcheck import Block
 from dyno.report.tables import columns as _columns
@@ -94,6 +95,7 @@ def show(findings: Findings, console: Console, chosen: Sequence[str] | None = No
         parts += [Text(), _heading("Targets"), *_targets(findings.targets)]
     for table in findings.published:
         parts += [Text(), _heading(f"Beside what was published: {_title(table.response)}"), *_published(table)]
+    parts += observed_on_terminal(findings, narrow=narrow)
     if findings.claims:
         parts += [Text(), _heading("What was published, held against these runs"), *_claims(findings.claims)]
     if findings.failures:

@@ -13,6 +13,7 @@ from pydantic import BaseModel
 
 from dyno.model import responses
 from dyno.model.base import Scalar
+from dyno.model.hot_spots import rules_in
 from dyno.model.interventions import FACTOR
 from dyno.model.pairs import pairs
 from dyno.model.study import Cell, Factor, HostSpec, Kinds, KindSpec, Level, Mismatch, Study
@@ -115,7 +116,8 @@ def build(
     known = Known(_known_levels(factors or (), declared or root))
     targets = read_targets(root, known, problems)
     doses = read_interventions(root, kinds.interventions, known, document, problems)
-    published = read_published(root, known, folder, problems, strict=declared is None or declared is root)
+    groups = [rule.group for rule in rules_in(observe)]
+    published = read_published(root, known, folder, groups, problems, strict=declared is None or declared is root)
     raise_first(problems)
     assert document is not None  # otherwise there were problems
     assert factors is not None

@@ -45,26 +45,27 @@ class Known:
                     self.level(factor, level, root, (*here, index), problems)
 
 
-def known_response(name: str, root: Branch, path: Path, problems: list[Problem], at_key: bool = False) -> bool:
+def known_response(name: str, root: Branch, path: Path, problems: list[Problem]) -> bool:
     """Whether there is such a response; a problem where not."""
     try:
         responses.lookup(name)
     except KeyError:
-        _, node, key_place = deepest(root, path)
+        _, node, _ = deepest(root, path)
         text = not_found("response", name, responses.names(), "responses, each also as read.latency_p99")
-        problems.append(Problem(key_place if at_key else node.place, dotted(path), text))
+        problems.append(Problem(node.place, dotted(path), text))
         return False
     return True
 
 
-def known_measure(name: str, root: Branch, path: Path, problems: list[Problem]) -> bool:
+def known_measure(name: str, root: Branch, path: Path, problems: list[Problem], at_key: bool = False) -> bool:
     """Whether there is such a response, resource or share; a problem where not."""
     try:
         measures.lookup(name)
     except KeyError:
-        _, node, _ = deepest(root, path)
+        _, node, key_place = deepest(root, path)
         kinds = "responses, each also as read.latency_p99, and what was used"
-        problems.append(Problem(node.place, dotted(path), not_found("response", name, measures.names(), kinds)))
+        text = not_found("response", name, measures.names(), kinds)
+        problems.append(Problem(key_place if at_key else node.place, dotted(path), text))
         return False
     return True
 
@@ -79,7 +80,7 @@ def read_targets(root: Branch, known: Known, problems: list[Problem]) -> tuple[T
     if isinstance(node, Branch):
         for name, entry in node.entries.items():
             here = (*path, name)
-            if not known_response(name, root, here, problems, at_key=True):
+            if not known_measure(name, root, here, problems, at_key=True):
                 continue
             given = plain(entry.node)
             if _bound_holds(given, name, entry.node.place, here, problems):
@@ -91,7 +92,7 @@ def read_targets(root: Branch, known: Known, problems: list[Problem]) -> tuple[T
             if target is None:
                 continue
             known.chosen(target.where, root, (*here, "where"), problems)
-            if known_response(target.response, root, (*here, "response"), problems):
+            if known_measure(target.response, root, (*here, "response"), problems):
                 _, bound, _ = deepest(root, (*here, "bound"))
                 if _bound_holds(target.bound, target.response, bound.place, (*here, "bound"), problems):
                     targets.append(target)
@@ -102,7 +103,7 @@ def read_targets(root: Branch, known: Known, problems: list[Problem]) -> tuple[T
 
 
 def _bound_holds(given: object, response: str, place: Place, path: Path, problems: list[Problem]) -> bool:
-    return said(lambda: bounds.parse(given, responses.lookup(response).unit), place, path, problems)
+    return said(lambda: bounds.parse(given, measures.lookup(response).unit), place, path, problems)
 
 
 def said(parse: Callable[[], object], place: Place, path: Path, problems: list[Problem]) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path as FilePath
 from pathlib import PurePosixPath
@@ -13,6 +13,7 @@ from pydantic import BaseModel, Field
 
 from dyno.model import bounds, measures, responses
 from dyno.model.base import Frozen
+from dyno.model.hot_spots import built_in
 from dyno.model.published import (
     AllOf,
     AnyOf,
@@ -20,6 +21,7 @@ from dyno.model.published import (
     ClaimSource,
     Here,
     MeanIs,
+    ObservedTable,
     Peak,
     Predicate,
     Published,
@@ -36,6 +38,7 @@ from dyno.study.errors import Place, Problem, StudyError, listed, not_found, sho
 from dyno.study.expectations import Known, known_measure, known_response, said
 from dyno.study.figures import TableSpec
 from dyno.study.loader import parse_file, read
+from dyno.study.observations import Observations, ObservedSpec
 from dyno.study.tree import Branch, Items, Leaf, Node, Path, deepest, dotted, plain
 from dyno.study.validate import validate
 
@@ -69,6 +72,12 @@ class PublishedSpec(Frozen):
 
     tables: Annotated[
         tuple[TableSpec, ...], Field(description="CSV files of figures, and what their columns hold")
+    ] = ()
+    observed: Annotated[
+        tuple[ObservedSpec, ...],
+        Field(
+            description="CSV files of what was observed of the machine, or of hot spots, and what their columns hold"
+        ),
     ] = ()
     findings_in: Annotated[
         FindingsIn | None, Field(description="where the findings stand in the words of the publication")
@@ -141,6 +150,14 @@ class _Reader:
             self.problems.append(Problem(node.place, dotted(path), text))
         name = PurePosixPath(spec.file).name
         return PublishedTable(file=name, response=spec.response, figures=found, same_within=spec.same_within)
+
+    def observed(self, spec: ObservedSpec, path: Path, groups: Sequence[str]) -> ObservedTable | None:
+        text = self.text(spec.file, (*path, "file"))
+        table = None if text is None else figures.parse(text, str(self.folder / spec.file), self.problems)
+        if table is None:
+            return None
+        reading = Observations(self.root, self.known, tuple(groups), self.problems, self.strict)
+        return reading.table(spec, PurePosixPath(spec.file).name, table, path)
 
     def _check(self, spec: TableSpec, unit: str, path: Path) -> None:
         """That each factor has its column or its level, and that what is said of the figures fits together."""
@@ -347,9 +364,12 @@ class _Reader:
 
 
 def read_published(
-    root: Branch, known: Known, folder: FilePath, problems: list[Problem], *, strict: bool
+    root: Branch, known: Known, folder: FilePath, groups: Sequence[str], problems: list[Problem], *, strict: bool
 ) -> Published | None:
-    """The section with its files read. `strict` refuses a table without a figure of any cell."""
+    """The section with its files read. `groups` are those of hot spots that the study's own rules know besides.
+
+    `strict` refuses a table without a figure of any cell.
+    """
     node = root.get("published")
     if node is None or (isinstance(node, Leaf) and node.value is None):
         return None
@@ -360,6 +380,11 @@ def read_published(
     if spec is None:
         return None
     tables = [reader.table(table, ("published", "tables", index)) for index, table in enumerate(spec.tables)]
+    known_groups = list(dict.fromkeys([*groups, *(rule.group for rule in built_in())]))
+    observed = [
+        reader.observed(table, ("published", "observed", index), known_groups)
+        for index, table in enumerate(spec.observed)
+    ]
     sources: dict[str, ClaimSource] | None = {}
     if spec.findings_in is not None:
         sources = reader.sources(spec.findings_in, ("published", "findings_in"))
@@ -368,6 +393,7 @@ def read_published(
     claims = reader.findings(spec.findings, sources, ("published", "findings"))
     return Published(
         tables=tuple(table for table in tables if table is not None),
+        observed=tuple(table for table in observed if table is not None),
         findings=tuple(claims.values()),
         files=tuple(reader.files.values()),
     )

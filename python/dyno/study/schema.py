@@ -11,6 +11,7 @@ from dyno.model.study import HostSpec, Kinds
 from dyno.model.targets import Target
 from dyno.model.units import format_duration, format_size, parse_duration, parse_share, parse_size
 from dyno.study.document import FACTOR_NAME, SCALE_NAME, DesignSection, Document, SystemSection, WorkloadSection
+from dyno.study.observations import ColumnSpec
 from dyno.study.published import GROUPS, PREDICATES, PublishedSpec
 
 Schema = dict[str, Any]
@@ -212,6 +213,9 @@ def _published(definitions: Schema) -> Schema:
     section = model_schema(PublishedSpec, "published", definitions)
     finding = definitions["published.FindingSpec"]["properties"]["predicate"]
     finding.update({"anyOf": [{"$ref": "#/$defs/predicate"}, {"type": "null"}]})
+    column = {"type": "object", **model_schema(ColumnSpec, "published", definitions)}
+    columns = {"type": "object", "additionalProperties": {"anyOf": [{"type": "string"}, column]}, "minProperties": 1}
+    definitions["published.ObservedSpec"]["properties"]["columns"].update(columns)
     files = {"type": "array", "items": {"type": "string"}}
     return {"anyOf": [{"type": "object", **section}, files, {"type": "null"}]}
 

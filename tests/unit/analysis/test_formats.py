@@ -35,6 +35,9 @@ from dyno.model.findings import (
     LawCheck,
     LawFault,
     Laws,
+    ObservedCell,
+    ObservedFigure,
+    ObservedResult,
     Outlier,
     OverallRatio,
     Probed,
@@ -121,6 +124,9 @@ def test_every_key_of_the_findings_is_in_their_reference() -> None:
         ResourceRatio,
         Probed,
         DoseEffect,
+        ObservedResult,
+        ObservedFigure,
+        ObservedCell,
     )
     of_laws = (
         Laws,

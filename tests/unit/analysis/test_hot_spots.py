@@ -7,9 +7,9 @@ import pytest
 from small_studies import Runs, study
 
 from dyno.analysis import analyse, flames_of
-from dyno.analysis.hot_spots import Frame, Grouping, built_in, frame
+from dyno.analysis.hot_spots import Frame, Grouping, frame
 from dyno.model.findings import Findings, HotSpots
-from dyno.model.hot_spots import Rule
+from dyno.model.hot_spots import Rule, built_in
 
 RULES = (
     Rule(group="copy", symbol="^memcpy$"),

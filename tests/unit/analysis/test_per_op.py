@@ -20,6 +20,7 @@ from dyno.model.findings import Findings, ResourceFigure, ResourceRatio
 from dyno.model.published import Claim, Published
 from dyno.model.run import Outcome
 from dyno.model.study import HostSpec, KindSpec, Machine, Pin, Study
+from dyno.model.targets import Target
 from dyno.model.usage import FOREMOST, Usage
 
 TWO = {"mode": ["plain", "boxed"]}
@@ -70,6 +71,22 @@ def ratio(findings: Findings, name: str) -> ResourceRatio:
 
 def micro(values: Sequence[float]) -> list[float]:
     return [value * 1e-6 for value in values]
+
+
+def test_a_target_may_be_of_what_was_used() -> None:
+    def judged(bound: str) -> str:
+        target = Target(response="server.cpu", bound=bound)
+        of = plan().model_copy(update={"targets": (target,)})
+        uses = {
+            0: [usage({"server.cpu": x}) for x in micro(PLAIN)],
+            1: [usage({"server.cpu": x}) for x in micro(BOXED)],
+        }
+        (result,) = found(of, uses).targets
+        return f"{result.verdict} in {[cell.verdict for cell in result.cells]} ({result.unit})"
+
+    assert judged("< 70 us") == "met in ['met', 'met'] (us)"
+    assert judged("< 0.04 ms") == "missed in ['missed', 'missed'] (us)"
+    assert judged("< 50 us").startswith("missed in ['cannot tell', 'missed']")
 
 
 # Means

@@ -318,13 +318,29 @@ def expected(text: str = "") -> FakeResults:
          "predicate": {"mean": {"of": "latency_p50"}, "is": "< 1 ms", "in": "some cell"}},
     ]  # fmt: skip
     table = {"file": f"figures{text}.csv", "response": "throughput", "figures": figures, "same_within": 0.1}
+    seen = [
+        {"column": "ops", "quantity": {"of": "throughput"}, "unit": "ops/s", **each}
+        for each in (
+            {"levels": {"journal_mode": "delete"}, "value": 800.0},
+            {"levels": {"journal_mode": "wal"}, "value": 1600.0},
+        )
+    ]
+    ipc = {"of": "server.instructions", "over": "server.cycles"}
+    seen.append({"column": "ipc", "quantity": ipc, "unit": "1", "levels": {"journal_mode": "wal"}, "value": 0.7})
+    observed = {
+        "file": f"seen{text}.csv",
+        "where": {"threads": ["1", "8"]},
+        "notes": {"ipc": f"of all{text}"},
+        "figures": seen,
+        "left_out": [f"window{text}"],
+    }
     extra = {
         "targets": (
             Target(response="throughput", bound="> 100 ops/s"),
             Target(response="latency_p99", bound="< 2 ms"),
             Target(response="disk.util", bound="< 70 %", where={"threads": "8"}),
         ),
-        "published": Published.model_validate({"tables": [table], "findings": claims}),
+        "published": Published.model_validate({"tables": [table], "observed": [observed], "findings": claims}),
     }
     return FakeResults(results.study.model_copy(update=extra), results.runs)
 

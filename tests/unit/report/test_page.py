@@ -208,7 +208,7 @@ def expected(tmp_path_factory):
 
 
 def test_targets_and_what_was_published_come_after_the_comparisons(expected) -> None:
-    parts = ["comparisons", "targets", "published", "claims", "figures"]
+    parts = ["comparisons", "targets", "published", "observed", "claims", "figures"]
     assert [part for part in expected.ids if part in parts] == parts
 
 
@@ -224,13 +224,22 @@ def test_every_verdict_is_a_word_with_a_sign_and_not_a_colour_alone(expected) ->
         ("bad", "✗ contradicted"),
         ("warn", "? open"),
     }
-    for figure in ("4,000 3,900 to 4,100", "2.20x [2.13, 2.28]", "0.8x", "figures.csv", "it needs hardware counters"):
+    for figure in (
+        "4,000 3,900 to 4,100",
+        "2.20x [2.13, 2.28]",
+        "0.8x",
+        "figures.csv",
+        "it needs hardware counters",
+        "the study has no observer `perf-stat`, which counts it",
+        "published, to delete",
+        "seen.csv",
+    ):
         assert figure in re.sub(r"\s+", " ", expected.text)
 
 
 def test_a_page_of_a_study_that_expects_nothing_has_no_such_parts(eight) -> None:
     page, _ = eight
-    assert not {"targets", "published", "claims"} & set(page.ids)
+    assert not {"targets", "published", "observed", "claims"} & set(page.ids)
     assert "contradicted" not in page.text
 
 

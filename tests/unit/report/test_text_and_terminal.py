@@ -172,6 +172,24 @@ def test_targets_and_what_was_published_are_shown_with_their_verdicts() -> None:
         assert next(each for each in text.splitlines() if each.startswith(line)).rstrip().endswith(verdict)
 
 
+def test_what_was_observed_stands_beside_what_was_published_with_what_is_missing_and_why() -> None:
+    text = shown(findings_of(fake_results.expected()))
+    part = text.partition("What was published, and what was observed here")[2].partition("Published figures: seen.csv")[
+        0
+    ]
+    assert "beside the 4 cells with threads=1 or 8. They do not tell threads: each stands for all cells" in part
+    rows = [line for line in part.splitlines() if re.search(r"threads=\d journal_mode=", line)]
+    assert len(rows) == 6
+    assert re.match(r"throughput \(ops/s\) +threads=1 journal_mode=delete +800\.0 +\d", rows[0])
+    here = r"1,600 +1,718 \[.*\] +1\.07x \[.*\] +2x +2\.74x \[.*\]"
+    assert re.search(f"threads=8 journal_mode=wal +{here}", rows[3])
+    assert (
+        "Not measured here: instructions of the system / cycles of the system. Why: the study has no observer" in part
+    )
+    assert "ipc: of all." in part
+    assert "Columns that stand beside nothing: window." in part
+
+
 @pytest.mark.parametrize("width", [40, 60, 100])
 def test_targets_and_what_was_published_fit_the_terminal(width) -> None:
     text = shown(findings_of(fake_results.expected()), width=width)

@@ -508,11 +508,14 @@ def test_a_predicate_may_be_of_what_was_used(tmp_path: Path) -> None:
     assert (within.within.of, mean.mean.of, trend.trend.of) == ("server.switches", "machine.sys_share", "disk.written")
 
 
-@pytest.mark.parametrize(
-    "more",
-    ["targets: {server.cpu: < 5 us}\n", TABLE.replace("response: throughput", "response: server.cpu")],
-)
-def test_targets_and_published_figures_are_of_responses_alone(more: str, tmp_path: Path) -> None:
+def test_a_target_may_be_of_what_was_used(tmp_path: Path) -> None:
+    (target,) = load(tmp_path, "targets: {server.cpu: < 5 us}\n").targets
+    assert (target.response, target.bound) == ("server.cpu", "< 5 us")
+    assert "did you mean 'server.cpu'?" in refused(tmp_path, "targets: {server.cpus: < 5 us}\n")
+
+
+def test_tables_of_figures_are_of_responses_alone(tmp_path: Path) -> None:
+    more = TABLE.replace("response: throughput", "response: server.cpu")
     assert "unknown response 'server.cpu'" in refused(tmp_path, more)
 
 
@@ -635,7 +638,7 @@ SECTIONS = {
     ),
     "an unknown key": (
         "  figures: []\n",
-        "21: published.figures: unknown key (keys: tables, findings_in, findings)",
+        "21: published.figures: unknown key (keys: tables, observed, findings_in, findings)",
     ),
 }
 

@@ -26,6 +26,7 @@ from dyno.model.targets import Target
 from dyno.study.document import DesignSection, Document, SystemSection
 from dyno.study.figures import TableSpec
 from dyno.study.loader import parse_file
+from dyno.study.observations import ColumnSpec, ObservedSpec
 from dyno.study.published import FindingsIn, FindingSpec
 from dyno.study.reference import table
 from dyno.study.tree import plain
@@ -80,6 +81,8 @@ def generated(part: str, kinds: Kinds) -> str:
         "limits": Limits,
         "target": Target,
         "table": TableSpec,
+        "observed": ObservedSpec,
+        "column": ColumnSpec,
         "source": FindingsIn,
         "finding": FindingSpec,
     }
@@ -96,7 +99,7 @@ def test_the_generated_parts_of_the_page_are_up_to_date(kinds: Kinds) -> None:
     if REGENERATE:
         PAGE.write_text(fresh)
     assert PAGE.read_text() == fresh, "write it anew with DYNO_REGENERATE=1"
-    assert len(_PART.findall(page)) == 15
+    assert len(_PART.findall(page)) == 17
 
 
 def test_each_key_of_the_study_is_on_the_page() -> None:
