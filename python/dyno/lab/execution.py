@@ -382,6 +382,7 @@ class Execution:
     def _notes(self) -> Iterator[str]:
         for observer, _ in self._seen:
             yield from observer.notes()
+        yield from self.site.notes()
 
     def _take_part(self) -> None:
         """Find out what the run went through, and keep what counts of it. The system has stopped by then."""
