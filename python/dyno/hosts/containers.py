@@ -155,8 +155,8 @@ class Engine(ABC):
         if plan.cpus is not None:
             words += ["--cpuset-cpus", plan.cpus]
         if plan.disk is not None and not plan.disk.inherited:
-            for name, limit in plan.disk.limits.items():
-                words += [f"--device-{_LIMITS[name]}", f"{plan.disk.device}:{limit}"]
+            for what, most_a_second in plan.disk.limits.items():
+                words += [f"--device-{_LIMITS[what]}", f"{plan.disk.device}:{most_a_second}"]
         if plan.account is not None:
             words += ["--user", f"{plan.account.uid}:{plan.account.gid}"]
             for group in plan.account.groups:
