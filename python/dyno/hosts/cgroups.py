@@ -343,6 +343,21 @@ def limit_disk(group: str, device: Device, limits: Mapping[str, int]) -> DiskLim
     return DiskLimits(Path("/dev") / disk, dict(limits), inherited=io.version == 2)
 
 
+def release_disk(group: str, device: Device, limits: Collection[str]) -> None:
+    """Undo `limit_disk` for a while: loading is not measured, and would take as many times longer. Raises RunError."""
+    io = controller("io")
+    assert io is not None, "it was limited by one"
+    number = Path(f"/sys/block/{device.disk()}/dev").read_text().strip()
+    ours = io.top / group.strip("/")
+    for name in limits:
+        v1, v2 = IO_LIMITS[name]
+        file = ours / _NATIVE / f"blkio.throttle.{v1}" if io.version == 1 else ours / "io.max"
+        try:
+            file.write_text(f"{number} 0" if io.version == 1 else f"{number} {v2}=max")
+        except OSError as error:
+            raise RunError(f"cannot take back {file.name} of device {number}: {error.strerror}") from error
+
+
 def _write_of_device(file: Path, device: str, words: str, expected: str) -> None:
     """A limit of one device, read back. Raises RunError."""
     try:

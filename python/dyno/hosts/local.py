@@ -13,7 +13,7 @@ from pathlib import Path
 
 from dyno.hosts import files, filesystems, joint, kernel, pagecache
 from dyno.hosts.accounts import Account
-from dyno.hosts.cgroups import ControlGroups, DiskLimits, limit_disk
+from dyno.hosts.cgroups import ControlGroups, DiskLimits, limit_disk, release_disk
 from dyno.hosts.confinement import Confinement
 from dyno.hosts.devices import device_of
 from dyno.hosts.filesystems import Mounted
@@ -306,6 +306,11 @@ class LocalHost:
         """
         assert confinement.group is not None, "a machine with limits has a group"
         return limit_disk(confinement.group, device_of(data), limits)
+
+    def release_disk(self, confinement: Confinement, limits: Mapping[str, int], data: Path) -> None:
+        """Take those limits back until they are set again. Raises RunError."""
+        assert confinement.group is not None, "a machine with limits has a group"
+        release_disk(confinement.group, device_of(data), limits)
 
     def joint_group(self, controllers: Sequence[str]) -> joint.Joint:
         """A control group for a system and its driver, with these controllers; it goes with the session.

@@ -73,6 +73,19 @@ class Site:
         of_mounted = {f"file_system.{name}": value for name, value in self.mounted.facts.items()}
         return {"device": "its own", **of_mounted, **limits}
 
+    @contextmanager
+    def loading(self) -> Iterator[None]:
+        """Within, its disk is not limited: what is loaded is kept for all sites, and loading is not measured."""
+        given = self.deployment.site
+        if given.disk is None:
+            yield
+            return
+        given.host.release_disk(given.confinement, given.disk.limits, given.folder)
+        try:
+            yield
+        finally:
+            given.host.limit_disk(given.confinement, given.disk.limits, given.folder)
+
     def notes(self) -> Iterator[str]:
         """What its limits do not hold, in sentences."""
         disk = self.deployment.site.disk

@@ -192,6 +192,10 @@ def test_a_machine_holds_what_is_in_it_to_its_part_of_the_disk(host: LocalHost, 
     until(lambda: is_program(process.pid, "cat"))
     assert io_limits_of(process.pid, device.numbers()) == {"read_bytes": MIB, "writes": 50}
     assert io_limits_of(os.getpid(), device.numbers()) == {}
+    host.release_disk(confined, asked.disk.limits, workspace)
+    assert io_limits_of(process.pid, device.numbers()) == {}
+    host.limit_disk(confined, asked.disk.limits, workspace)
+    assert io_limits_of(process.pid, device.numbers()) == {"read_bytes": MIB, "writes": 50}
 
 
 @needs_io
