@@ -6,6 +6,8 @@ For what is asked now and then from outside a run's measured part. What is measu
 from __future__ import annotations
 
 import contextlib
+import sqlite3
+import time
 from collections.abc import Callable, Sequence
 from socket import AF_UNIX, SOCK_STREAM, create_connection
 from socket import socket as Socket  # noqa: N812 - a variable here is called as its module is
@@ -43,7 +45,7 @@ class Connection:
         try:
             with contextlib.closing(self._cursor()) as opened:
                 cursor: _Cursor = opened
-                cursor.execute(statement, parameters or None)
+                cursor.execute(statement, *([parameters] if parameters else []))
                 return [tuple(row) for row in cursor.fetchall()] if cursor.description else []
         except (self._errors, OSError) as error:
             raise SqlError(f"{_in_words(error)} (asked: {statement})") from error
@@ -147,10 +149,25 @@ def _postgresql(settings: dict[str, Any], limit: float) -> Connection:
     return Connection(opened.close, opened.cursor, psycopg.Error)
 
 
+def _sqlite(settings: dict[str, Any], limit: float) -> Connection:
+    """An embedded one: the file is the server."""
+    deadline = time.monotonic() + limit
+    try:
+        opened = sqlite3.connect(settings["path"], timeout=limit, isolation_level=None)
+    except sqlite3.Error as error:
+        raise SqlError(_in_words(error)) from error
+    opened.set_progress_handler(lambda: time.monotonic() > deadline, 10_000)
+    return Connection(opened.close, opened.cursor, sqlite3.Error)
+
+
 def _in_words(error: BaseException) -> str:
     # PyMySQL's errors are a number and a text.
     said = error.args[1] if len(error.args) == 2 and isinstance(error.args[0], int) else error
     return " ".join(str(said).split()) or type(error).__name__
 
 
-_PROTOCOLS: dict[str, Callable[[dict[str, Any], float], Connection]] = {"mysql": _mysql, "postgresql": _postgresql}
+_PROTOCOLS: dict[str, Callable[[dict[str, Any], float], Connection]] = {
+    "mysql": _mysql,
+    "postgresql": _postgresql,
+    "sqlite": _sqlite,
+}

@@ -21,14 +21,16 @@ from dyno.deployments.layered import Layered
 from dyno.deployments.native import Native
 from dyno.deployments.volume import Volume
 from dyno.hosts import LocalHost, UndoJournal, accounts, leftovers, undo
+from dyno.hosts.cgroups import controller
 from dyno.hosts.containers import ENGINE_LOST
 from dyno.hosts.programs import find
 from dyno.model.base import RunError
 from dyno.model.endpoint import Endpoint
-from dyno.model.study import Machine
+from dyno.model.study import Disk, Machine
 from tests.making import until
 
 LIMIT_S = 60.0
+WHOLE_DISK = Disk()
 ROOT = os.geteuid() == 0
 Given = tuple[type[Deployment], str | None]
 KINDS: list[Given] = [
@@ -76,8 +78,10 @@ def make(host: LocalHost, workspace: Path) -> Iterator[Make]:
     """Gives a deployment that was provisioned; it is destroyed after the test."""
     made: list[Deployment] = []
 
-    def new(kind: type[Deployment], engine: str | None, recipe: Recipe | None = None) -> Deployment:
-        deployment = kind(site(host, workspace, kind, engine))
+    def new(
+        kind: type[Deployment], engine: str | None, recipe: Recipe | None = None, disk: Disk = WHOLE_DISK
+    ) -> Deployment:
+        deployment = kind(site(host, workspace, kind, engine, disk))
         made.append(deployment)
         deployment.provision(recipe or SMALL, LIMIT_S)
         return deployment
@@ -87,12 +91,13 @@ def make(host: LocalHost, workspace: Path) -> Iterator[Make]:
         deployment.destroy()
 
 
-def site(host: LocalHost, workspace: Path, kind: type[Deployment], engine: str | None) -> Site:
+def site(host: LocalHost, workspace: Path, kind: type[Deployment], engine: str | None, disk: Disk = WHOLE_DISK) -> Site:
     # A name that would mean something to an engine, a pattern or a shell: users have such folders.
     folder = workspace / "100% a,b:c?"
     folder.mkdir(parents=True)
-    confinement = host.confine(Machine(), parent=kind.in_container)
-    return Site(host, folder, workspace / "work", workspace / "logs", confinement, engine)
+    confinement = host.confine(Machine(disk=disk), parent=kind.in_container)
+    held = host.limit_disk(confinement, disk.limits, folder) if disk.limits else None
+    return Site(host, folder, workspace / "work", workspace / "logs", confinement, engine, held)
 
 
 def launch(deployment: Deployment, script: str = CATCHING) -> Launch:
@@ -207,6 +212,28 @@ def test_a_program_that_is_not_there_is_told_and_the_data_are_back(given: Given,
         deployment.start(wrong, LIMIT_S)
     assert (deployment.data / "seen").exists()
     assert deployment.end(started(deployment)[0], limit=LIMIT_S) == 3
+
+
+@pytest.mark.skipif(not ROOT or controller("io") is None, reason="needs root and control groups for io")
+def test_it_reads_no_more_a_second_than_the_disk_of_its_machine_gives(given: Given, make: Make) -> None:
+    limit, size = 2**20, 2 * 2**20
+    dd = Path("/usr/bin/dd")
+    deployment = make(*given, replace(SMALL, name="dd", programs=(*SMALL.programs, dd)), Disk(read_bandwidth="1 MiB/s"))
+    reads = (
+        'read begun _ </proc/uptime; dd if="$1/large" of=/dev/null bs=64k iflag=direct 2>/dev/null; '
+        'read ended _ </proc/uptime; echo "$begun $ended"; : >"$2/up"; sleep 1000 & wait'
+    )
+    deployment.data.mkdir()
+    (deployment.data / "large").write_bytes(b"x" * size)
+    with (deployment.data / "large").open("rb+") as file:
+        os.fsync(file)
+    running, _ = started(deployment, reads)
+    facts = deployment.facts(running)
+    deployment.end(running, limit=LIMIT_S)
+    begun, ended = map(float, (deployment.site.logs / "server.stdout").read_text().split())
+    # A tenth of a second is handed out at once.
+    assert ended - begun >= size / limit - 0.2
+    assert (facts["io.limit.read_bytes"], facts["io.limit.reads"]) == (limit, "none")
 
 
 def test_its_facts_have_the_same_keys_everywhere(given: Given, make: Make) -> None:

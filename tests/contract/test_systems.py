@@ -88,6 +88,44 @@ def load(system: System[Any], runners: Callable[[], PlainRunner]) -> Loaded:
     return carry_out
 
 
+STATEMENTS = {
+    "mysql": (
+        "CREATE TRIGGER planted BEFORE UPDATE ON usertable FOR EACH ROW SET @slept = SLEEP(0.001)",
+        "CREATE INDEX added ON usertable (field0(10))",
+    ),
+    "postgresql": ("CREATE INDEX added ON usertable (field0)", "ANALYZE usertable"),
+    "sqlite": ("CREATE INDEX added ON usertable (field0)", "ANALYZE"),
+}
+INDEXES = {
+    "mysql": "SELECT COUNT(*) FROM information_schema.statistics WHERE index_name = 'added'",
+    "postgresql": "SELECT COUNT(*) FROM pg_indexes WHERE indexname = 'added'",
+    "sqlite": "SELECT COUNT(*) FROM sqlite_master WHERE type = 'index' AND name = 'added'",
+}
+
+
+@pytest.mark.parametrize("name", [name for name, kind in ROOMS.systems.items() if kind.backend in STATEMENTS])
+def test_what_is_to_be_done_after_loading_is_done_once_and_is_part_of_its_data(
+    name: str, place: Place, runners: Callable[[], PlainRunner]
+) -> None:
+    kind = ROOMS.systems[name]
+    statements = STATEMENTS[kind.backend]
+    system = kind(options_of(kind, {**LEAST.get(name, {}), "after_load": statements}), place)
+    assert system.after_load() == statements
+    system.provision(LIMIT_S)
+    system.prepare(LIMIT_S)
+    system.start(0, LIMIT_S)
+    endpoint = system.ready(LIMIT_S)
+    workload_for(system.backend).load(runners(), endpoint, seed=1)
+    system.finish_load(endpoint, LIMIT_S)
+    with pytest.raises(RunError, match=r"^after_load: .*(exists|CREATE).* \(asked: CREATE "):
+        system.finish_load(endpoint, LIMIT_S)
+    system.stop(LIMIT_S)
+    system.start(1, LIMIT_S)
+    with sql.connect(system.ready(LIMIT_S), limit=LIMIT_S) as connection:
+        assert connection.value(INDEXES[system.backend]) == 1
+    system.destroy()
+
+
 def contents(folder: Path) -> dict[str, bytes]:
     return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import os
-import shutil
 from pathlib import Path
 
 import pytest
 
 from dyno.analysis import analyse, usages
-from dyno.hosts.leftovers import CGROUPS
+from dyno.hosts.doctor import examine
 from dyno.model.findings import Findings
 from dyno.store import Results
-from tests.planting import ALL, DiskLimit, Planted, SlowSyncs, carry_out, named
+from tests.planting import ALL, Planted, carry_out, named
 
 # What a sentence must say of its cause, beside its name.
 SAYS = {
@@ -32,20 +30,15 @@ def found(results: Results) -> Findings:
     return analyse(results.study, results.runs, ended="as planned", used=used)
 
 
-def lacking(planted: Planted) -> str | None:
-    """What this machine does not have of what it takes."""
-    if os.geteuid() != 0:
-        return "control groups and mounts need root"
-    if isinstance(planted.plant, DiskLimit) and not (CGROUPS / "blkio").is_dir():
-        return "limits of block devices are planted by control groups of version 1"
-    if isinstance(planted.plant, SlowSyncs) and shutil.which("strace") is None:
-        return "strace is not installed"
-    if planted.name == "starved-driver" and len(os.sched_getaffinity(0)) < 2:
-        return "the driver needs a CPU of its own"
-    return None
+def lacking(planted: Planted, folder: Path) -> str | None:
+    """What `dyno doctor` says that this machine does not have of what the study asks for."""
+    needed = {"root", *planted.needs}
+    missing = [check for check in examine(folder) if check.name in needed and not check.holds]
+    return "; ".join(f"{check.name}: {check.found}" for check in missing) or None
 
 
 BUSY = 50.0  # per cent of the CPUs that others use, beyond which they are a bottleneck of their own
+TRIES = 3
 
 
 def most_of_others(results: Results) -> float:
@@ -58,14 +51,22 @@ def most_of_others(results: Results) -> float:
 @pytest.mark.slow
 @pytest.mark.parametrize("planted", ALL, ids=lambda planted: planted.name)
 def test_a_planted_bottleneck_is_named(planted: Planted, tmp_path: Path) -> None:
-    if why := lacking(planted):
+    if why := lacking(planted, tmp_path):
         pytest.skip(why)
-    results = carry_out(planted, tmp_path, runs=2, seconds=4)
-    names = [name for _, name in named(results)]
-    if names != [planted.expected] * len(names) and (others := most_of_others(results)) >= BUSY:
-        pytest.skip(f"named {names} where others used {others:.0f}% of the CPUs: nothing is planted alone here")
-    assert names == [planted.expected] * len(names), [(run.status, run.responses) for run, _ in named(results)]
-    (verdict,) = found(results).verdicts
-    assert verdict.kind == planted.expected, verdict
-    assert SAYS[planted.name] in verdict.sentence
-    assert (verdict.agree, verdict.runs) == (len(names), len(names))
+    for number in range(TRIES):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        results = carry_out(planted, folder, runs=2, seconds=planted.seconds)
+        names = [name for _, name in named(planted, results)]
+        others = most_of_others(results)
+        if set(names) == {planted.expected} or others < BUSY:
+            break
+    busy = f"others used {others:.0f}% of the CPUs: nothing is planted alone here" if others >= BUSY else ""
+    told = [(run.outcome, run.cause, run.status, run.responses) for run, _ in named(planted, results)]
+    assert names == [planted.expected] * len(names), (busy, told)
+    verdicts = [each for each in found(results).verdicts if planted.is_in(results.study.cells[each.cell])]
+    assert verdicts
+    for verdict in verdicts:
+        assert verdict.kind == planted.expected, (busy, verdict)
+        assert SAYS[planted.name] in verdict.sentence
+        assert (verdict.agree, verdict.runs) == (2, 2)

@@ -30,6 +30,7 @@ _WHY = {
     "root": "Programs and temporary files are read from there, not the data.",
     "file_system": "Another file system reads, writes and flushes in its own way.",
     "network": "Requests take another way to the server.",
+    "io.limit": "It may read or write only so much a second of its device.",
     "memory": "Less memory leaves less page cache, so that more is read from the device.",
     "cpus": "The system may use other CPUs, or another share of them.",
     "cpu": "The system may use other CPUs, or another share of them.",
@@ -142,7 +143,9 @@ def _differing(pair: Pair, a: _Found, b: _Found) -> Iterator[str]:
 def _asked(a: Cell, b: Cell) -> set[str]:
     """The names of what two cells were asked for that is not the same."""
     everywhere = {"host", "system", "config", "settings", "workload", "kind"}
-    return {part for key in differences(a, b) for part in key.split(".")} - everywhere
+    asked = {part for key in differences(a, b) for part in key.split(".")} - everywhere
+    limits = (cell.host.machine.disk.limits for cell in (a, b))
+    return asked | {f"io.limit.{name}" for name, _ in set.symmetric_difference(*(set(each.items()) for each in limits))}
 
 
 def _confounder(

@@ -105,7 +105,7 @@ def observed(cell: Cell, run: RunRecord, used: Usage, of: str) -> Iterator[tuple
     for name, value in (("blocked", blocked), ("syncing", syncing)):
         if value is not None:
             yield name, value
-    yield from _of_device(run, used, of)
+    yield from _of_device(cell, run, used, of)
     yield from _of_memory(cell, run, used, of)
     sent = means.get("tcp.oseg_s", 0.0)
     if used.seconds > 0 and sent >= used.operations / used.seconds:  # else the network is not how it is asked
@@ -161,7 +161,7 @@ def _of_cpus(cell: Cell, run: RunRecord, used: Usage, of: str) -> Iterator[tuple
         yield "cpus_busy", 100 * (per_s["machine.cpu"] + per_s.get("machine.steal", 0.0)) / cpus
 
 
-def _of_device(run: RunRecord, used: Usage, of: str) -> Iterator[tuple[str, float]]:
+def _of_device(cell: Cell, run: RunRecord, used: Usage, of: str) -> Iterator[tuple[str, float]]:
     per_s, means = used.per_s, used.means
     # Whole clock ticks count as busy (`demands.uses`): many short requests seem to fill a device that rests most of it.
     if busy := [per_s[name] for name in ("disk.busy", "disk.waited") if name in per_s]:
@@ -188,7 +188,7 @@ def _of_device(run: RunRecord, used: Usage, of: str) -> Iterator[tuple[str, floa
     if requests:
         yield "request", (per_s.get("disk.read", 0.0) + per_s.get("disk.written", 0.0)) / requests
     for name, amount in amounts.items():
-        limit = _limit(run, f"io.limit.{name}", None)
+        limit = _limit(run, f"io.limit.{name}", cell.host.machine.disk.limits.get(name))
         if limit and amount is not None:
             yield f"limit.{name}", 100 * amount / limit
 

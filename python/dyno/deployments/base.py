@@ -11,6 +11,7 @@ from typing import ClassVar
 
 from dyno.hosts import LocalHost
 from dyno.hosts.accounts import Account
+from dyno.hosts.cgroups import DiskLimits
 from dyno.hosts.confinement import Confinement
 from dyno.hosts.processes import facts_of
 from dyno.hosts.programs import SYSTEM_PATH
@@ -34,7 +35,8 @@ class Site:
     """What a deployment is given: a host, and folders that are its own.
 
     `folder` is on the file system to be measured, where the data live and where a container engine keeps its layers;
-    `work` is for all else. `engine` is the engine of containers that the study asks for.
+    `work` is for all else. `engine` is the engine of containers that the study asks for, `disk` what of the folder's
+    device may be used.
     """
 
     host: LocalHost
@@ -43,6 +45,7 @@ class Site:
     logs: Path
     confinement: Confinement = field(default_factory=Confinement)
     engine: str | None = None
+    disk: DiskLimits | None = None
 
 
 @dataclass(frozen=True)

@@ -97,6 +97,7 @@ class InContainer(Deployment):
             binds=self.mounted(launch),
             cpus=self.site.confinement.cpus,
             account=launch.account,
+            disk=None if launch.loading else self.site.disk,
         )
         container = engine.create(plan, limit)
         try:

@@ -12,12 +12,13 @@ from __future__ import annotations
 import contextlib
 import os
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from dyno.hosts import leftovers
 from dyno.hosts.confinement import Confinement
+from dyno.hosts.devices import Device
 from dyno.hosts.undo import Change, UndoJournal
 from dyno.model.base import RunError, UserError
 from dyno.model.study import Machine
@@ -52,6 +53,23 @@ def hierarchies(root: Path | None = None) -> dict[str, Hierarchy]:
             continue
         found |= {name: Hierarchy(top, 2) for name in CONTROLLERS if name in offered}
     return found
+
+
+_CALLED_BY_V1 = {"cpu": "cpu", "memory": "memory", "io": "blkio"}
+
+
+def controller(name: str, root: Path | None = None) -> Hierarchy | None:
+    """Where the groups of `cpu`, `memory` or `io` are; None where this kernel offers none."""
+    root = root or leftovers.CGROUPS
+    if (root / _CALLED_BY_V1[name] / "cgroup.procs").exists():
+        return Hierarchy(root / _CALLED_BY_V1[name], 1)
+    for top in (root, root / "unified"):
+        try:
+            if name in (top / "cgroup.controllers").read_text().split():
+                return Hierarchy(top, 2)
+        except OSError:
+            continue
+    return None
 
 
 def cpu_numbers(text: str) -> frozenset[int]:
@@ -98,6 +116,11 @@ class ControlGroups:
 
     def _make(self, machine: Machine) -> Confinement:
         found = hierarchies()
+        if machine.disk.limits:
+            io = controller("io")
+            if io is None:
+                raise RunError("host.machine.disk cannot be kept to: this kernel offers no control groups for io")
+            found["io"] = io
         for name, asked in (("cpu", machine.cpus), ("memory", machine.memory)):
             if asked is not None and name not in found:
                 raise RunError(f"host.machine cannot be kept to: this kernel offers no control groups for {name}")
@@ -107,16 +130,16 @@ class ControlGroups:
             raise RunError("control groups (host.machine, containers) need root")
         name = f"dyno-{self._undo.token}" + (f"-{len(self._made) + 1}" if self._made else "")
         for top in {hierarchy.top for hierarchy in found.values() if hierarchy.version == 2}:
-            self._enable(top)
+            self._enable(top, found)
         change = self._undo.will(Change("cgroup", {"name": name}))
         tops = tuple(dict.fromkeys(hierarchy.top for hierarchy in found.values()))
         try:
             for top in tops:
                 (top / name).mkdir()
-            for controller, hierarchy in found.items():
-                _limit(controller, hierarchy.version, hierarchy.top / name, machine)
+            for kind, hierarchy in found.items():
+                _limit(kind, hierarchy.version, hierarchy.top / name, machine)
                 if hierarchy.version == 2:
-                    _turn_on(hierarchy.top / name, _missing(hierarchy.top / name))
+                    _turn_on(hierarchy.top / name, _missing(hierarchy.top / name, found))
             for top in tops:
                 (top / name / _NATIVE).mkdir()
         except (OSError, RunError) as error:
@@ -126,9 +149,9 @@ class ControlGroups:
             raise
         return Confinement(tuple(top / name / _NATIVE / "cgroup.procs" for top in tops), f"/{name}")
 
-    def _enable(self, top: Path) -> None:
+    def _enable(self, top: Path, controllers: Collection[str]) -> None:
         """Have the controllers in the groups at the top of a hierarchy of version 2."""
-        missing = _missing(top)
+        missing = _missing(top, controllers)
         if not missing:
             return
         change = self._undo.will(Change("cgroup-controllers", {"folder": str(top), "names": missing}))
@@ -139,10 +162,10 @@ class ControlGroups:
             raise
 
 
-def _missing(group: Path) -> list[str]:
+def _missing(group: Path, controllers: Collection[str]) -> list[str]:
     offered = (group / "cgroup.controllers").read_text().split()
     enabled = (group / "cgroup.subtree_control").read_text().split()
-    return [name for name in CONTROLLERS if name in offered and name not in enabled]
+    return [name for name in controllers if name in offered and name not in enabled]
 
 
 def _turn_on(group: Path, names: list[str]) -> None:
@@ -154,15 +177,15 @@ def _turn_on(group: Path, names: list[str]) -> None:
         raise RunError(f"cannot enable the controllers {', '.join(names)} in {group}: {error.strerror}") from error
 
 
-def _limit(controller: str, version: int, group: Path, machine: Machine) -> None:
-    if controller == "cpu" and machine.cpus is not None:
+def _limit(kind: str, version: int, group: Path, machine: Machine) -> None:
+    if kind == "cpu" and machine.cpus is not None:
         quota = max(round(machine.cpus * _PERIOD_US), _LEAST_QUOTA_US)
         if version == 2:
             _write(group / "cpu.max", f"{quota} {_PERIOD_US}")
         else:
             _write(group / "cpu.cfs_period_us", str(_PERIOD_US))
             _write(group / "cpu.cfs_quota_us", str(quota))
-    if controller == "memory" and machine.memory is not None:
+    if kind == "memory" and machine.memory is not None:
         # Whole pages, as the kernel would round it. Nothing goes to swap: it would be memory that was not asked for.
         size = machine.memory // _PAGE * _PAGE
         if version == 2:
@@ -284,6 +307,66 @@ IO_LIMITS = {
     "reads": ("read_iops_device", "riops"),
     "writes": ("write_iops_device", "wiops"),
 }
+
+
+@dataclass(frozen=True)
+class DiskLimits:
+    """What was written for a device: `device` is its path, `limits` are by the names of `IO_LIMITS`.
+
+    `inherited`: whether groups below are held to them together, as of version 2; else each needs its own.
+    """
+
+    device: Path
+    limits: Mapping[str, int]
+    inherited: bool
+
+
+def limit_disk(group: str, device: Device, limits: Mapping[str, int]) -> DiskLimits:
+    """Hold the processes of a group of ours to so many bytes and requests a second of a device, its whole disk.
+
+    They go with the group, which is in the journal. Containers have groups of their own below it, which version 1 does
+    not hold to them: their engine has to. Raises RunError.
+    """
+    io, disk = controller("io"), device.disk()
+    if disk is None:
+        raise RunError(f"host.machine.disk cannot be kept to: the data are on {device.name}, which is no block device")
+    if io is None:
+        raise RunError("host.machine.disk cannot be kept to: this kernel offers no control groups for io")
+    number = Path(f"/sys/block/{disk}/dev").read_text().strip()
+    ours = io.top / group.strip("/")
+    for name, limit in limits.items():
+        v1, v2 = IO_LIMITS[name]
+        if io.version == 1:
+            _write_of_device(ours / _NATIVE / f"blkio.throttle.{v1}", number, str(limit), str(limit))
+        else:
+            _write_of_device(ours / "io.max", number, f"{v2}={limit}", f"{v2}={limit}")
+    return DiskLimits(Path("/dev") / disk, dict(limits), inherited=io.version == 2)
+
+
+def release_disk(group: str, device: Device, limits: Collection[str]) -> None:
+    """Undo `limit_disk` for a while: loading is not measured, and would take as many times longer. Raises RunError."""
+    io = controller("io")
+    assert io is not None, "it was limited by one"
+    number = Path(f"/sys/block/{device.disk()}/dev").read_text().strip()
+    ours = io.top / group.strip("/")
+    for name in limits:
+        v1, v2 = IO_LIMITS[name]
+        file = ours / _NATIVE / f"blkio.throttle.{v1}" if io.version == 1 else ours / "io.max"
+        try:
+            file.write_text(f"{number} 0" if io.version == 1 else f"{number} {v2}=max")
+        except OSError as error:
+            raise RunError(f"cannot take back {file.name} of device {number}: {error.strerror}") from error
+
+
+def _write_of_device(file: Path, device: str, words: str, expected: str) -> None:
+    """A limit of one device, read back. Raises RunError."""
+    try:
+        file.write_text(f"{device} {words}")
+    except OSError as error:
+        raise RunError(f"cannot set {file.name} of device {device} to {words}: {error.strerror}") from error
+    lines = [line.split() for line in _text(file).splitlines()]
+    if not any(line[0] == device and expected in line[1:] for line in lines):
+        raise RunError(f"cannot set {file.name} of device {device} to {words}: it is not there after that was written")
 
 
 def io_limits_of(pid: int, devices: Collection[str]) -> dict[str, float]:

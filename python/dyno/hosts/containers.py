@@ -27,6 +27,7 @@ from typing import ClassVar
 
 from dyno.hosts import bridges, leftovers, programs
 from dyno.hosts.accounts import Account
+from dyno.hosts.cgroups import DiskLimits
 from dyno.hosts.leftovers import UndoError
 from dyno.hosts.local import LocalHost
 from dyno.hosts.process import Process
@@ -45,11 +46,15 @@ _MOST_PROCESSES = 32768
 """Podman itself may have no more, and so it can give no more."""
 
 
+_LIMITS = {"read_bytes": "read-bps", "write_bytes": "write-bps", "reads": "read-iops", "writes": "write-iops"}
+"""What engines call the limits of a device."""
+
+
 @dataclass(frozen=True)
 class Plan:
     """A container to be. `binds` are files and folders of this machine that it has at their own paths.
 
-    `group` is the control group below which its own is made.
+    `group` is the control group below which its own is made, `disk` what that is held to of the device of its data.
     """
 
     image: str
@@ -59,6 +64,7 @@ class Plan:
     binds: tuple[Path, ...] = ()
     cpus: str | None = None
     account: Account | None = None
+    disk: DiskLimits | None = None
 
 
 class Engine(ABC):
@@ -148,6 +154,9 @@ class Engine(ABC):
         words += ["--ulimit", f"nproc={most}:{most}"]
         if plan.cpus is not None:
             words += ["--cpuset-cpus", plan.cpus]
+        if plan.disk is not None and not plan.disk.inherited:
+            for what, most_a_second in plan.disk.limits.items():
+                words += [f"--device-{_LIMITS[what]}", f"{plan.disk.device}:{most_a_second}"]
         if plan.account is not None:
             words += ["--user", f"{plan.account.uid}:{plan.account.gid}"]
             for group in plan.account.groups:

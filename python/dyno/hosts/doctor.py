@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dyno.hosts import files, pagecache, perf, programs, tools, undo
+from dyno.hosts.cgroups import controller
 from dyno.hosts.leftovers import CGROUPS
 from dyno.hosts.local import core_binary
 from dyno.model.base import RunError, UserError
@@ -48,6 +49,7 @@ def examine(folder: Path) -> list[Check]:
             ("quiet machine", _load),
             ("root", _root),
             ("CPU and memory limits", _cgroups),
+            ("disk limits", _disk_limits),
             ("loop devices", _loops),
             ("xfs", _program("mkfs.xfs", "for `host.file_system` of kind xfs: install Debian's xfsprogs")),
             ("btrfs", _program("mkfs.btrfs", "for `host.file_system` of kind btrfs: install Debian's btrfs-progs")),
@@ -176,6 +178,16 @@ def _cgroups(name: str, _folder: Path) -> Check:
         return Check(name, False, f"no control groups of {', '.join(missing)}", remedy=remedy)
     told = " and ".join(str(version) for version in sorted(set(versions.values())))
     return Check(name, True, f"control groups of {', '.join(wanted)}, version {told}")
+
+
+def _disk_limits(name: str, _folder: Path) -> Check:
+    remedy = "for `host.machine.disk`: a kernel with control groups of io (blkio) and CONFIG_BLK_DEV_THROTTLING"
+    io = controller("io")
+    # Version 2 has no such file at its top, where nothing is limited.
+    if io is None or (io.version == 1 and not (io.top / "blkio.throttle.read_bps_device").exists()):
+        return Check(name, False, "no control groups that limit devices", remedy=remedy)
+    told = ", which does not hold what is written through page cache" if io.version == 1 else ""
+    return Check(name, True, f"control groups of io, version {io.version}{told}")
 
 
 def _loops(name: str, _folder: Path) -> Check:

@@ -11,13 +11,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from dyno.hosts import leftovers
-from dyno.hosts.cgroups import Hierarchy
+from dyno.hosts.cgroups import Hierarchy, controller
 from dyno.hosts.confinement import Confinement
 from dyno.hosts.undo import Change, UndoJournal
 from dyno.model.base import RunError
-
-_NAMES = {"cpu": "cpu", "memory": "memory", "io": "blkio"}  # by which version 1 calls them
 
 
 @dataclass(frozen=True)
@@ -52,20 +49,6 @@ class Joint:
             (self.folder(controller) / file).write_text(value)
         except OSError as error:
             raise RunError(f"cannot set {file} of the joint control group to {value}: {error.strerror}") from error
-
-
-def controller(name: str, root: Path | None = None) -> Hierarchy | None:
-    """Where the groups of `cpu`, `memory` or `io` are; None where this kernel offers none."""
-    root = root or leftovers.CGROUPS
-    if (root / _NAMES[name] / "cgroup.procs").exists():
-        return Hierarchy(root / _NAMES[name], 1)
-    for top in (root, root / "unified"):
-        try:
-            if name in (top / "cgroup.controllers").read_text().split():
-                return Hierarchy(top, 2)
-        except OSError:
-            continue
-    return None
 
 
 def make(undo: UndoJournal, controllers: Iterable[str]) -> Joint:

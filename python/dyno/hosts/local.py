@@ -13,8 +13,9 @@ from pathlib import Path
 
 from dyno.hosts import files, filesystems, joint, kernel, pagecache
 from dyno.hosts.accounts import Account
-from dyno.hosts.cgroups import ControlGroups
+from dyno.hosts.cgroups import ControlGroups, DiskLimits, limit_disk, release_disk
 from dyno.hosts.confinement import Confinement
+from dyno.hosts.devices import device_of
 from dyno.hosts.filesystems import Mounted
 from dyno.hosts.leftovers import TOKEN_VARIABLE, UndoError
 from dyno.hosts.process import Process
@@ -297,6 +298,19 @@ class LocalHost:
         UserError where this machine has no such CPUs or not as much memory, RunError where it cannot be kept to.
         """
         return self._groups.confine(machine, cpus, parent=parent)
+
+    def limit_disk(self, confinement: Confinement, limits: Mapping[str, int], data: Path) -> DiskLimits:
+        """Hold what is confined to so much a second of the device that `data` is on; see `cgroups.limit_disk`.
+
+        They go with the group. Raises RunError where the device cannot be limited.
+        """
+        assert confinement.group is not None, "a machine with limits has a group"
+        return limit_disk(confinement.group, device_of(data), limits)
+
+    def release_disk(self, confinement: Confinement, limits: Mapping[str, int], data: Path) -> None:
+        """Take those limits back until they are set again. Raises RunError."""
+        assert confinement.group is not None, "a machine with limits has a group"
+        release_disk(confinement.group, device_of(data), limits)
 
     def joint_group(self, controllers: Sequence[str]) -> joint.Joint:
         """A control group for a system and its driver, with these controllers; it goes with the session.

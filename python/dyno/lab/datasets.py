@@ -29,7 +29,7 @@ class DataSets:
 
     def key(self, system: System[Any], workload: Workload[Any], block: int | None) -> str:
         """What two cells must agree in to share a data set. How they are deployed is not among it."""
-        parts = [system.kind, system.data_key(), workload.kind, workload.data_key(), block]
+        parts = [system.kind, system.data_key(), system.after_load(), workload.kind, workload.data_key(), block]
         return json.dumps(parts, sort_keys=True)
 
     def known(self, key: str) -> Path | None:
@@ -50,7 +50,9 @@ class DataSets:
         system.prepare(limits.prepare)
         try:
             system.start(0, limits.start)
-            workload.load(runner(), system.ready(limits.ready), self._seed)
+            endpoint = system.ready(limits.ready)
+            workload.load(runner(), endpoint, self._seed)
+            system.finish_load(endpoint, limits.prepare)
         finally:
             system.stop(limits.stop)
         self._count += 1

@@ -263,9 +263,10 @@ class Execution:
         if known is not None:
             return known
         # Loading counts as prepare time of this run, and not against the time that driving may take.
-        return self.data_sets.make(
-            key, self.system, self.workload, lambda: self.new_runner(self.study.limits.prepare), self.site.guard
-        )
+        with self.site.loading():
+            return self.data_sets.make(
+                key, self.system, self.workload, lambda: self.new_runner(self.study.limits.prepare), self.site.guard
+            )
 
     def _drop_caches(self) -> None:
         """While the system is stopped: all of the machine's page cache, which takes root, or else its data alone."""
@@ -382,6 +383,7 @@ class Execution:
     def _notes(self) -> Iterator[str]:
         for observer, _ in self._seen:
             yield from observer.notes()
+        yield from self.site.notes()
 
     def _take_part(self) -> None:
         """Find out what the run went through, and keep what counts of it. The system has stopped by then."""

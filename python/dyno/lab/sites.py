@@ -62,10 +62,38 @@ class Site:
         return None if group is None or self.machine == Machine() else MachineMeter(group, self.machine)
 
     def facts(self) -> dict[str, Scalar]:
-        """Whose device it is that the meter reads, since others write to a shared one too; what was made for it."""
+        """Whose device it is that the meter reads, since others write to a shared one too; what was made for it.
+
+        And what of it may be used: of a system within its driver nothing else tells.
+        """
+        disk = self.deployment.site.disk
+        limits = {f"io.limit.{name}": limit for name, limit in disk.limits.items()} if disk is not None else {}
         if self.mounted is None:
-            return {"device": "shared"}
-        return {"device": "its own", **{f"file_system.{name}": value for name, value in self.mounted.facts.items()}}
+            return {"device": "shared", **limits}
+        of_mounted = {f"file_system.{name}": value for name, value in self.mounted.facts.items()}
+        return {"device": "its own", **of_mounted, **limits}
+
+    @contextmanager
+    def loading(self) -> Iterator[None]:
+        """Within, its disk is not limited: what is loaded is kept for all sites, and loading is not measured."""
+        given = self.deployment.site
+        if given.disk is None:
+            yield
+            return
+        given.host.release_disk(given.confinement, given.disk.limits, given.folder)
+        try:
+            yield
+        finally:
+            given.host.limit_disk(given.confinement, given.disk.limits, given.folder)
+
+    def notes(self) -> Iterator[str]:
+        """What its limits do not hold, in sentences."""
+        disk = self.deployment.site.disk
+        if disk is not None and not disk.inherited and disk.limits.keys() & {"write_bytes", "writes"}:
+            yield (
+                "Control groups of version 1 hold what the system writes past the page cache, or syncs itself, to "
+                "host.machine.disk, and not what the kernel writes later from page cache."
+            )
 
 
 class Sites:
@@ -142,6 +170,7 @@ class Sites:
             folder = mounted.folder
         elif kind.in_container:
             folder = self._folder("sites", str(number), "data")
+        limits = key.machine.disk.limits
         given = Given(
             host=self._host,
             folder=folder,
@@ -149,6 +178,7 @@ class Sites:
             logs=self._folder("logs"),
             confinement=confinement,
             engine=key.engine,
+            disk=self._host.limit_disk(confinement, limits, folder) if limits else None,
         )
         guard = DiskGuard(
             self._host,

@@ -13,7 +13,7 @@ from dyno.model.forms import CpuList, Governor, KernelSetting, KernelValue, Mkfs
 from dyno.model.interventions import Dose, DoseOptions
 from dyno.model.published import Published
 from dyno.model.targets import Target
-from dyno.model.units import PositiveDuration, Share, Size, format_size
+from dyno.model.units import Bandwidth, PositiveDuration, Share, Size, format_size
 
 PLAN_FORMAT = 1
 
@@ -65,6 +65,31 @@ class Require(Frozen):
     ] = False
 
 
+_MOST_IOPS = 2**32 - 1  # the kernel keeps them in 32 bits
+
+
+class Disk(Frozen):
+    """What of the device of the data may be used a second; all of it where a limit is left out."""
+
+    read_bandwidth: Annotated[
+        Bandwidth | None, Field(gt=0, description="bytes read a second; as fast as it can if left out")
+    ] = None
+    write_bandwidth: Annotated[Bandwidth | None, Field(gt=0, description="bytes written a second; likewise")] = None
+    read_iops: Annotated[int | None, Field(ge=1, le=_MOST_IOPS, description="reads a second; likewise")] = None
+    write_iops: Annotated[int | None, Field(ge=1, le=_MOST_IOPS, description="writes a second; likewise")] = None
+
+    @property
+    def limits(self) -> dict[str, int]:
+        """Those that there are, by what is limited: as `io.limit.*` of a run's `deployed` has them."""
+        given = {
+            "read_bytes": self.read_bandwidth,
+            "write_bytes": self.write_bandwidth,
+            "reads": self.read_iops,
+            "writes": self.write_iops,
+        }
+        return {name: limit for name, limit in given.items() if limit is not None}
+
+
 class Machine(Frozen):
     """What the processes of a system may use of the machine together; the same for all that is compared."""
 
@@ -72,6 +97,7 @@ class Machine(Frozen):
     memory: Annotated[
         Size | None, Field(gt=0, description="memory, page cache included; as much as there is if left out")
     ] = None
+    disk: Annotated[Disk, Field(description="the device of the data")] = Disk()
 
 
 LEAST_FILE_SYSTEM: Mapping[str, int] = {"ext4": 8 * 2**20, "xfs": 300 * 2**20, "btrfs": 110 * 2**20}

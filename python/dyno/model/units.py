@@ -1,7 +1,7 @@
 """Quantities a person writes with a unit, held as plain numbers in base units.
 
-`Size` is bytes, `Duration` is seconds, `Share` is a fraction of one. A bare number is refused, since its unit would be
-a guess; 0 needs none.
+`Size` is bytes, `Bandwidth` is bytes a second, `Duration` is seconds, `Share` is a fraction of one. A bare number is
+refused, since its unit would be a guess; 0 needs none.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Annotated
 
 from pydantic import BeforeValidator, Field, PlainSerializer, WithJsonSchema
 
-_NUMBER = re.compile(r"([0-9]+(?:\.[0-9]+)?)\s*([A-Za-z%]*)")
+_NUMBER = re.compile(r"([0-9]+(?:\.[0-9]+)?)\s*([A-Za-z%]*(?:/s)?)")
 _MAX_LENGTH = 400  # of the text; the smallest float takes 345 when written out, longer ones are only costly to look at
 
 # Decimal prefixes are powers of 1000 and binary ones of 1024 (IEC 80000-13); the bare K, M, G, T of servers' own
@@ -60,12 +60,20 @@ def _with_unit(number: str, units: Mapping[str, object]) -> str:
     """The number with the units that were most likely meant."""
     if "%" in units:
         return f"{Decimal(number) * 100 if Decimal(number) <= 1 else Decimal(number):f}%"
+    if "MiB/s" in units:
+        return f"{number} MiB/s"
     return f"{number} s or {number} ms" if "ms" in units else f"{number} B or {number} MiB"
 
 
 def parse_size(value: object) -> int:
     """Bytes of a size such as `8 GiB`. Raises ValueError."""
     return round(_parse(value, SIZE_UNITS, "a size", "8 GiB"))
+
+
+def parse_bandwidth(value: object) -> int:
+    """Bytes a second of a bandwidth such as `4 MiB/s`. Raises ValueError."""
+    units = {f"{unit}/s": factor for unit, factor in SIZE_UNITS.items()}
+    return round(_parse(value, units, "a bandwidth", "4 MiB/s"))
 
 
 def parse_duration(value: object) -> float:
@@ -116,6 +124,10 @@ def _written_size(size: int) -> str:
     return f"{size} B"
 
 
+def _written_bandwidth(bandwidth: int) -> str:
+    return f"{bandwidth} B/s"
+
+
 def _written_duration(duration: float) -> str:
     return f"{Decimal(repr(duration)):f} s"
 
@@ -135,6 +147,12 @@ Size = Annotated[
     BeforeValidator(parse_size),
     PlainSerializer(_written_size, when_used="json"),
     _schema("a size with a unit", r"^\s*([0-9.]+\s*(B|[kKMGT]B|[KMGT]iB)|0)\s*$", ["8 GiB", "512 MiB"]),
+]
+Bandwidth = Annotated[
+    int,
+    BeforeValidator(parse_bandwidth),
+    PlainSerializer(_written_bandwidth, when_used="json"),
+    _schema("a bandwidth with its unit", r"^\s*([0-9.]+\s*(B|[kKMGT]B|[KMGT]iB)/s)\s*$", ["4 MiB/s", "200 MB/s"]),
 ]
 Duration = Annotated[
     float,

@@ -9,7 +9,7 @@ from dyno.study.schema import Schema, model_schema, quantity
 _TYPES = {"integer": "whole number", "number": "number", "string": "text", "boolean": "true or false"}
 _ANYTHING = "see below"
 _FREE = "a setting of the system itself, by its own name and as it takes it; read back after each start"
-_SAYS_NOTHING = ("a size with a unit", "a duration with a unit", "a share in per cent")
+_SAYS_NOTHING = ("a size with a unit", "a bandwidth with its unit", "a duration with a unit", "a share in per cent")
 
 
 def table(model: type[BaseModel], *, nested: bool = True) -> str:

@@ -9,16 +9,17 @@ from pydantic import BaseModel
 
 from dyno.model.study import HostSpec, Kinds
 from dyno.model.targets import Target
-from dyno.model.units import format_duration, format_size, parse_duration, parse_share, parse_size
+from dyno.model.units import format_duration, format_size, parse_bandwidth, parse_duration, parse_share, parse_size
 from dyno.study.document import FACTOR_NAME, SCALE_NAME, DesignSection, Document, SystemSection, WorkloadSection
 from dyno.study.observations import ColumnSpec
 from dyno.study.published import GROUPS, PREDICATES, PublishedSpec
 
 Schema = dict[str, Any]
-Quantity = Literal["size", "duration", "share"]
+Quantity = Literal["size", "bandwidth", "duration", "share"]
 
 _QUANTITIES: dict[Quantity, tuple[Callable[[object], float], Callable[[float], str], str]] = {
     "size": (parse_size, format_size, " B"),
+    "bandwidth": (parse_bandwidth, lambda bandwidth: f"{format_size(bandwidth)}/s", " B/s"),
     "duration": (parse_duration, format_duration, " s"),
     "share": (parse_share, lambda share: f"{share * 100:g}%", "%"),
 }

@@ -6,14 +6,25 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, ClassVar, Generic, TypeVar
+from typing import Annotated, Any, ClassVar, Generic, TypeVar
 
+from pydantic import Field
+
+from dyno import sql
 from dyno.deployments.base import Deployment, Recipe, Running, Site
 from dyno.deployments.native import Native
 from dyno.hosts import LocalHost
-from dyno.model.base import Frozen, Scalar
+from dyno.model.base import Frozen, RunError, Scalar
 from dyno.model.counters import CounterSource
 from dyno.model.endpoint import Endpoint
+
+AfterLoad = Annotated[
+    tuple[Annotated[str, Field(min_length=1)], ...],
+    Field(
+        description="SQL statements that are executed once, in this order, when the data are loaded, and are part of "
+        "the data set: an index, ANALYZE, a trigger"
+    ),
+]
 
 O = TypeVar("O", bound=Frozen)  # noqa: E741 - the options of one kind
 
@@ -40,9 +51,9 @@ class System(ABC, Generic[O]):
 
     `kind` is its name in study files, `backend` the protocol that its endpoint speaks.
 
-    Life: provision once a study; `prepare`, load, `snapshot` once a data set; then for each run `restore`, `start`,
-    `ready`, drive, `status`, `stop`; `destroy` at the end. Each raises RunError with the cause, InvalidRun where the
-    system runs but not as it was asked to. `limit` is in seconds.
+    Life: provision once a study; `prepare`, load, `finish_load`, `snapshot` once a data set; then for each run
+    `restore`, `start`, `ready`, drive, `status`, `stop`; `destroy` at the end. Each raises RunError with the cause,
+    InvalidRun where the system runs but not as it was asked to. `limit` is in seconds.
     """
 
     kind: ClassVar[str]
@@ -92,9 +103,23 @@ class System(ABC, Generic[O]):
         """Those of the options that shape the stored data: cells that agree in them share one loaded data set."""
         return {}
 
+    def after_load(self) -> tuple[str, ...]:
+        """The SQL statements that `finish_load` executes: cells that agree in them too share a loaded data set."""
+        return ()
+
     @abstractmethod
     def prepare(self, limit: float) -> None:
         """Make an empty store, replacing what is there, so that `start` gives an endpoint that can be loaded."""
+
+    def finish_load(self, endpoint: Endpoint, limit: float) -> None:
+        """Once the data are loaded, and while it still runs to be loaded: execute what the study adds to them."""
+        if statements := self.after_load():
+            with sql.connect(endpoint, limit=limit) as connection:
+                for statement in statements:
+                    try:
+                        connection.rows(statement)
+                    except sql.SqlError as error:
+                        raise RunError(f"after_load: {error}") from error
 
     def snapshot(self, target: Path, limit: float) -> None:
         """Keep the data of the stopped system in `target`, which must not exist."""

@@ -31,7 +31,7 @@ from dyno.hosts.process import Family
 from dyno.model.base import Frozen, InvalidRun, Killed, RunError, Scalar
 from dyno.model.counters import Counters
 from dyno.model.endpoint import Endpoint
-from dyno.systems.base import System, files_below
+from dyno.systems.base import AfterLoad, System, files_below
 
 USER = PASSWORD = DATABASE = "dyno"
 """The account that workloads come as, from this machine alone. It has rights on its own database, and may look at what
@@ -73,6 +73,8 @@ class ServerOptions(Frozen):
             "is checked of the data is then checked on what it recovered"
         ),
     ] = "clean"
+
+    after_load: AfterLoad = ()
 
     @property
     def settings(self) -> dict[str, Scalar]:
@@ -222,6 +224,10 @@ class ServerSystem(System[O]):
         """Every setting that may shape what is stored."""
         given = self.options.settings.items()
         return {name: value for name, value in given if name not in self.leaves_data_alone}
+
+    def after_load(self) -> tuple[str, ...]:
+        """As the account of workloads."""
+        return self.options.after_load
 
     def provision(self, limit: float) -> dict[str, str]:
         """Find the programs, the account to run them as, and whether it can reach the data."""

@@ -14,7 +14,7 @@ from pydantic import Field, field_validator
 from dyno.model.base import Frozen, RunError
 from dyno.model.endpoint import Endpoint
 from dyno.model.units import Duration, Size
-from dyno.systems.base import System
+from dyno.systems.base import AfterLoad, System
 
 _PAGE_SIZES = (512, 1024, 2048, 4096, 8192, 16384, 32768, 65536)
 
@@ -40,6 +40,7 @@ class SqliteOptions(Frozen):
         Literal["none", "quick", "full"],
         Field(description="after each run: PRAGMA quick_check, integrity_check, or none"),
     ] = "quick"
+    after_load: AfterLoad = ()
 
     @field_validator("page_size")
     @classmethod
@@ -89,6 +90,10 @@ class SqliteSystem(System[SqliteOptions]):
         A run that sets a journal mode sets it anew; one that leaves it alone must not find another's WAL.
         """
         return {"page_size": self.options.page_size, "sets_journal_mode": self.options.journal_mode is not None}
+
+    def after_load(self) -> tuple[str, ...]:
+        """By Python's own SQLite: the file's format is the same in all versions."""
+        return self.options.after_load
 
     def prepare(self, limit: float) -> None:
         """An empty file, which is an empty database: a workload that loads nothing finds something to open."""

@@ -7,6 +7,7 @@ from typing import Any
 from small_studies import Runs, study
 
 from dyno.analysis import analyse
+from dyno.model.study import HostSpec
 
 NATIVE, LAYERED = {"io_engine": "io_uring", "seccomp": "none"}, {"io_engine": "libaio", "seccomp": "filter"}
 FASTER, SLOWER = [200.0, 202.0, 204.0, 203.0], [100.0, 101.0, 102.0, 101.0]
@@ -96,6 +97,17 @@ def test_a_setting_that_the_system_chose_by_itself_is_one_and_a_setting_asked_fo
     (found,) = deployed({}, {}, settings=settings, plan=plan).confounders
     assert found.key == "settings.innodb_log_file_buffering"
     assert found.values == {"fsync": ("true",), "O_DIRECT": ("false",)}
+
+
+def test_a_limit_of_the_disk_that_was_asked_for_is_none_and_another_is() -> None:
+    plan = study({"disk": ["slow", "fast"]}, compare="disk")
+    slow, fast = plan.cells
+    host = HostSpec.model_validate({"machine": {"disk": {"read_iops": 200}}})
+    plan = plan.model_copy(update={"cells": (slow.model_copy(update={"host": host}), fast)})
+    facts = [{"io.limit.reads": 200, "io.limit.writes": 7}, {"io.limit.reads": "none", "io.limit.writes": "none"}]
+    (found,) = deployed(*facts, plan=plan).confounders
+    assert found.key == "deployed.io.limit.writes"
+    assert "so much a second" in found.note
 
 
 def test_a_fact_of_another_factor_is_equal_on_both_sides_and_told_of_nobody() -> None:

@@ -94,6 +94,14 @@ PLANTED: Mapping[str, tuple[Usage, dict[str, Any]]] = {
 }
 
 
+def test_the_disk_that_a_study_asks_for_limits_a_store_of_which_nothing_was_found() -> None:
+    per_s, means = {"driver.cpu": 0.1, "driver.wait": 0.01, "disk.reads": 196.0}, {"driver.proc.blocked": 3.5}
+    usage = Usage(seconds=10, operations=1e4, samples=40, cpus=2, per_s=per_s, means=means)
+    found = verdict(usage, {"machine": {"disk": {"read_iops": 200}}})
+    assert found.kind == "disk-operations"
+    assert "98% of its limit of reads was used" in found.sentence
+
+
 @pytest.mark.parametrize("kind", PLANTED)
 def test_each_kind_is_named(kind: str) -> None:
     usage, of = PLANTED[kind]

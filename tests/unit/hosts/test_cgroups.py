@@ -21,6 +21,7 @@ from dyno.hosts.accounts import Account
 from dyno.hosts.cgroups import (
     Hierarchy,
     Kills,
+    controller,
     cpu_numbers,
     hierarchies,
     io_limits_of,
@@ -28,6 +29,7 @@ from dyno.hosts.cgroups import (
     limits_of,
 )
 from dyno.hosts.confinement import Confinement
+from dyno.hosts.devices import device_of
 from dyno.hosts.process import Process
 from dyno.model.base import RunError, UserError
 from dyno.model.study import Machine
@@ -50,6 +52,11 @@ def has_limits() -> bool:
 
 needs_groups = pytest.mark.skipif(
     os.geteuid() != 0 or not has_limits(), reason="needs root and control groups for cpu and memory"
+)
+
+
+needs_io = pytest.mark.skipif(
+    os.geteuid() != 0 or controller("io") is None, reason="needs root and control groups for io"
 )
 
 
@@ -174,6 +181,58 @@ def test_a_limit_of_a_group_above_holds_below(host: LocalHost) -> None:
     assert (limits["cpus"], limits["memory_bytes"]) == (0.5, 64 * MIB)
 
 
+@needs_io
+def test_a_machine_holds_what_is_in_it_to_its_part_of_the_disk(host: LocalHost, start: Start, workspace: Path) -> None:
+    asked = machine(disk={"read_bandwidth": "1 MiB/s", "write_iops": 50})
+    confined = host.confine(asked)
+    held = host.limit_disk(confined, asked.disk.limits, workspace)
+    device = device_of(workspace)
+    assert held.device == Path(f"/dev/{device.disk()}")
+    process = start(confined, ["cat"])
+    until(lambda: is_program(process.pid, "cat"))
+    assert io_limits_of(process.pid, device.numbers()) == {"read_bytes": MIB, "writes": 50}
+    assert io_limits_of(os.getpid(), device.numbers()) == {}
+    host.release_disk(confined, asked.disk.limits, workspace)
+    assert io_limits_of(process.pid, device.numbers()) == {}
+    host.limit_disk(confined, asked.disk.limits, workspace)
+    assert io_limits_of(process.pid, device.numbers()) == {"read_bytes": MIB, "writes": 50}
+
+
+@needs_io
+def test_a_group_with_limits_of_a_disk_goes_with_the_session() -> None:
+    with closing(UndoJournal()) as journal:
+        host = LocalHost(journal)
+        confined = host.confine(machine(disk={"read_iops": 5}))
+        assert folders_of((confined.group or "").strip("/"))
+    assert not folders_of((confined.group or "").strip("/"))
+
+
+@needs_io
+def test_data_on_no_block_device_have_no_disk_to_limit(host: LocalHost) -> None:
+    confined = host.confine(machine(disk={"read_iops": 5}))
+    with pytest.raises(RunError, match=r"host.machine.disk cannot be kept to: the data are on \w+, which is no block"):
+        host.limit_disk(confined, {"reads": 5}, Path("/proc"))
+
+
+def test_a_kernel_without_limits_of_disks_is_told_of(
+    host: LocalHost, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(leftovers, "CGROUPS", tmp_path)
+    with pytest.raises(RunError, match=r"host\.machine\.disk cannot be kept to: this kernel offers no control groups"):
+        host.confine(machine(disk={"read_iops": 5}))
+
+
+def test_of_version_2_the_group_above_has_the_limits_of_a_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "ours" / "native").mkdir(parents=True)
+    (tmp_path / "cgroup.controllers").write_text("cpu io memory\n")
+    monkeypatch.setattr(leftovers, "CGROUPS", tmp_path)
+    device = device_of(tmp_path)
+    number = Path(f"/sys/block/{device.disk()}/dev").read_text().strip()
+    held = cgroups.limit_disk("/ours", device, {"reads": 5})
+    assert held.inherited
+    assert (tmp_path / "ours" / "io.max").read_text() == f"{number} riops=5"
+
+
 def test_without_limits_there_is_no_group(host: LocalHost) -> None:
     assert host.confine(Machine()) == Confinement()
     assert host.confine(Machine(), "0") == Confinement(cpus="0")
@@ -292,9 +351,9 @@ def test_a_cpu_that_may_not_be_used_is_named(monkeypatch: pytest.MonkeyPatch, te
 def test_which_version_a_controller_is_of_is_seen_for_each(tmp_path: Path) -> None:
     def lay_out(name: str, *controllers_v1: str, v2: str = "", offers: str = "") -> Path:
         root = tmp_path / name
-        for controller in controllers_v1:
-            (root / controller).mkdir(parents=True)
-            (root / controller / "cgroup.procs").write_text("")
+        for each in controllers_v1:
+            (root / each).mkdir(parents=True)
+            (root / each / "cgroup.procs").write_text("")
         (root / v2).mkdir(parents=True, exist_ok=True)
         if offers:
             (root / v2 / "cgroup.controllers").write_text(offers + "\n")

@@ -16,6 +16,7 @@ import pytest
 
 from dyno.hosts import LocalHost, leftovers, undo
 from dyno.hosts.accounts import Account
+from dyno.hosts.cgroups import controller
 from dyno.hosts.confinement import Confinement
 from dyno.hosts.interventions.base import Bench, Intervention, Lives, Target
 from dyno.hosts.interventions.caps import Cap
@@ -27,7 +28,6 @@ from dyno.hosts.interventions.memory import Memory
 from dyno.hosts.interventions.network_delay import NetworkDelay
 from dyno.hosts.interventions.read_delay import ReadDelay
 from dyno.hosts.interventions.sync_delay import SyncDelay
-from dyno.hosts.joint import controller
 from dyno.model.base import InvalidRun, RunError
 from dyno.model.registry import find
 from dyno.model.study import Machine

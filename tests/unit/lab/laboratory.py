@@ -170,6 +170,12 @@ def _system(base: type[SimulatedSystem], hear: Hear) -> type[SimulatedSystem]:
         def data_key(self) -> dict[str, Any]:
             return hear("system.data_key", self.options) or {}
 
+        def after_load(self) -> tuple[str, ...]:
+            return hear("system.after_load", self.options) or ()
+
+        def finish_load(self, endpoint: Endpoint, limit: float) -> None:
+            hear("system.finish_load", self.after_load())
+
         def prepare(self, limit: float) -> None:
             super().prepare(limit)
             (self.place.data / "data.db").write_bytes(b"x" * 8192)

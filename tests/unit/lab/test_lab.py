@@ -373,6 +373,25 @@ def test_cells_that_differ_in_what_shapes_their_data_load_their_own(lab: Laborat
     assert lab.calls.count("workload.load") == 2
 
 
+def test_what_is_done_after_loading_is_done_once_for_each_that_differs_in_it(lab: Laboratory) -> None:
+    done: list[tuple[str, ...]] = []
+    lab.faults["system.after_load"] = Fault(lambda options: ("ANALYZE",) if options.mean < 2 else ())
+    lab.faults["system.finish_load"] = Fault(done.append)
+    lab.run(tried({"mean": (0.5, 1, 2)}, min=3, max=3))
+    assert lab.calls.count("workload.load") == 2
+    assert sorted(done) == [(), ("ANALYZE",)]
+
+
+def test_what_cannot_be_done_after_loading_is_a_failed_run_that_says_so(lab: Laboratory) -> None:
+    def refuses(*_: object) -> None:
+        raise RunError("after_load: no such table: nowhere (asked: ANALYZE nowhere)")
+
+    lab.faults["system.finish_load"] = Fault(refuses)
+    record = lab.records(tried())[0]
+    assert (record.outcome, record.step) == (Outcome.FAILED, Step.PREPARE)
+    assert record.cause == "after_load: no such table: nowhere (asked: ANALYZE nowhere)"
+
+
 def test_each_run_is_on_the_data_of_its_own_cell(lab: Laboratory) -> None:
     made: dict[Path, None] = {}
     restored: list[Path] = []

@@ -19,12 +19,13 @@ from dyno.model.units import (
     format_duration,
     format_percent,
     format_size,
+    parse_bandwidth,
     parse_duration,
     parse_share,
     parse_size,
 )
 
-QUANTITIES = {"size": parse_size, "duration": parse_duration, "share": parse_share}
+QUANTITIES = {"size": parse_size, "bandwidth": parse_bandwidth, "duration": parse_duration, "share": parse_share}
 FINITE = st.floats(min_value=0, allow_nan=False, allow_infinity=False)
 
 

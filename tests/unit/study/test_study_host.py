@@ -18,7 +18,7 @@ WHOLE = """\
 host:
   caches: cold
   require: {free_disk: 2 GiB, truly_cold: true}
-  machine: {cpus: 1.5, memory: 2 GiB}
+  machine: {cpus: 1.5, memory: 2 GiB, disk: {read_bandwidth: 4 MiB/s, write_iops: 200}}
   file_system: {kind: xfs, size: 1 GiB, mkfs: [-m, crc=0], mount: [noatime, logbufs=8], direct_io: false}
   sysctl: {vm.dirty_expire_centisecs: 500, net.ipv4.tcp_rmem: 4096 131072 6291456}
   kernel: {governor: performance, turbo: false, transparent_hugepages: never, aslr: 0}
@@ -44,6 +44,7 @@ def with_host(line: str) -> str:
 def test_each_key_of_the_host_reaches_its_cells(tmp_path: Path) -> None:
     host = load(tmp_path, changed({15: WHOLE.rstrip()})).cells[0].host
     assert host.machine.memory == 2 * 1024**3
+    assert host.machine.disk.limits == {"read_bytes": 4 * 1024**2, "writes": 200}
     assert host.file_system is not None
     assert (host.file_system.mkfs, host.file_system.mount) == (("-m", "crc=0"), ("noatime", "logbufs=8"))
     assert host.sysctl == {"vm.dirty_expire_centisecs": 500, "net.ipv4.tcp_rmem": "4096 131072 6291456"}
@@ -83,6 +84,23 @@ MISTAKES = {
     "pin: {driver: 3-1}": "16: host.pin.driver: '3-1' ends before it begins; write 1-3",
     "pin: {sistem: '0'}": "16: host.pin.sistem: unknown key; did you mean 'system'? (keys: system, driver)",
     "machine: {cpus: 0}": "16: host.machine.cpus: should be above 0.0, not 0",
+    "machine: {disk: {read_bandwidth: 4 MiB}}": (
+        "16: host.machine.disk.read_bandwidth: '4 MiB' has an unknown unit 'MiB' "
+        "(units: B/s, kB/s, KB/s, MB/s, GB/s, TB/s, KiB/s, MiB/s, GiB/s, TiB/s)"
+    ),
+    "machine: {disk: {read_bandwidth: 4}}": (
+        "16: host.machine.disk.read_bandwidth: 4 has no unit: write it as 4 MiB/s "
+        "(units: B/s, kB/s, KB/s, MB/s, GB/s, TB/s, KiB/s, MiB/s, GiB/s, TiB/s)"
+    ),
+    "machine: {disk: {write_bandwidth: 0 B/s}}": (
+        "16: host.machine.disk.write_bandwidth: should be above 0, not '0 B/s'"
+    ),
+    "machine: {disk: {read_iops: 0}}": "16: host.machine.disk.read_iops: should be at least 1, not 0",
+    "machine: {disk: {read_iops: 200/s}}": "16: host.machine.disk.read_iops: should be a whole number, not '200/s'",
+    "machine: {disk: {reads: 200}}": (
+        "16: host.machine.disk.reads: unknown key; did you mean 'read_iops'? (keys: read_bandwidth, write_bandwidth, "
+        "read_iops, write_iops)"
+    ),
     "machine: {memory: 2}": (
         "16: host.machine.memory: 2 has no unit: write it as 2 B or 2 MiB (units: B, kB, KB, MB, GB, "
         "TB, KiB, MiB, GiB, TiB)"
@@ -215,6 +233,15 @@ def test_nor_on_unlike_file_systems_or_kernels(small: str, large: str, key: str,
 def test_machines_may_be_what_is_compared(tmp_path: Path) -> None:
     study = load(tmp_path, deployments("{small: {host.machine.memory: 1 GiB}, large: {host.machine.memory: 4 GiB}}"))
     assert len({cell.host.machine.memory for cell in study.cells}) == 2
+
+
+def test_disks_may_be_what_is_compared(tmp_path: Path) -> None:
+    slow, fast = "host.machine.disk.read_iops: 200", "host.machine.disk: {read_bandwidth: 1 GB/s}"
+    study = load(tmp_path, deployments(f"{{slow: {{{slow}}}, fast: {{{fast}}}}}"))
+    assert {tuple(cell.host.machine.disk.limits.items()) for cell in study.cells} == {
+        (("reads", 200),),
+        (("read_bytes", 10**9),),
+    }
 
 
 def test_machines_may_vary_beside_what_is_compared(tmp_path: Path) -> None:

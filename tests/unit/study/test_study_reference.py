@@ -116,11 +116,16 @@ def test_each_key_of_the_study_is_in_the_complete_example() -> None:
     # Its system has no container to run.
     assert set(example["host"]) == set(HostSpec.model_fields) - {"containers"}
     for section in ("machine", "file_system", "kernel", "pin", "require"):
-        assert set(example["host"][section]) == set(keys_below(section))
+        assert set(example["host"][section]) == {key.partition(".")[0] for key in keys_below(section)}
+    assert set(example["host"]["machine"]["disk"]) == set(keys_below("machine.disk"))
 
 
 def keys_below(section: str) -> list[str]:
-    return [line.split("`")[1].partition(".")[2] for line in table(HostSpec).splitlines() if f"| `{section}." in line]
+    return [
+        line.split("`")[1].removeprefix(f"{section}.")
+        for line in table(HostSpec).splitlines()
+        if f"| `{section}." in line
+    ]
 
 
 # Examples

@@ -9,9 +9,11 @@ from __future__ import annotations
 import os
 from abc import abstractmethod
 
+from dyno.hosts.cgroups import controller
 from dyno.hosts.interventions.base import Effect, Intervention, Lives, Target
-from dyno.hosts.joint import Joint, controller
+from dyno.hosts.joint import Joint
 from dyno.model.base import RunError
+from dyno.model.study import Machine
 
 
 class Cap(Intervention):
@@ -22,7 +24,7 @@ class Cap(Intervention):
         """One group cannot be in two places."""
         if lives.in_container:
             return "a container's processes are in a group of the engine's, and cannot be in one with the driver"
-        if lives.machine.cpus is not None or lives.machine.memory is not None:
+        if lives.machine != Machine():
             return "the system has limits of its own (host.machine), and cannot be in a group with the driver"
         return None
 

@@ -15,11 +15,11 @@ from typing import Annotated, ClassVar
 
 from pydantic import Field
 
+from dyno.hosts.cgroups import controller
 from dyno.hosts.devices import device_of
 from dyno.hosts.interventions.base import Controller, Lives, Target
 from dyno.hosts.interventions.calls import open_files
 from dyno.hosts.interventions.caps import Cap
-from dyno.hosts.joint import controller
 from dyno.model.base import InvalidRun, RunError
 from dyno.model.interventions import Shares
 from dyno.model.units import Share
