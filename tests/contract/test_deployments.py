@@ -245,6 +245,7 @@ def test_its_facts_have_the_same_keys_everywhere(given: Given, make: Make) -> No
         "network", "namespaces", "seccomp", "no_new_privs", "capabilities", "capabilities.bound", "security_label",
         "cpus.allowed", "cpus.limit", "memory.limit", "oom_score_adj", "environment", "nofile", "memlock",
         "root.file_system", "data.file_system", "data.options", "data.device", "program.sha256",
+        "io.limit.reads", "io.limit.writes", "io.limit.read_bytes", "io.limit.write_bytes",
     }  # fmt: skip
     assert facts["network"] == "host"
     options = str(facts["data.options"]).split(",")
