@@ -126,7 +126,7 @@ def _probed(
         verdict, sentence = _without_slope(study, dose.title, effects, differs)
     else:
         effects = tuple(_effect(table, series, cell, added, study.replicates.confidence) for cell in series.cells)
-        slope, differs = _slope(table, series, added), None
+        slope, differs = _slope(table, series, added, clients / time_s if clients and time_s and calls else None), None
         interval = slope.interval(confidence) if slope else None
         verdict = _verdict(study, calls, slope, interval)
         sentence = _sentence(series, verdict, slope, interval, calls, added)
@@ -200,7 +200,8 @@ def _effect(table: Table, series: _Series, cell: Cell, added: Mapping[int, float
     )
 
 
-def _slope(table: Table, series: _Series, added: Mapping[int, float]) -> stats.Onset | None:
+def _slope(table: Table, series: _Series, added: Mapping[int, float], reference: float | None) -> stats.Onset | None:
+    """`reference` is the rate of the control, where what is added is a time relative to that of an operation there."""
     rows = [
         (added[cell.index], rate, block)
         for cell in series.cells
@@ -211,7 +212,7 @@ def _slope(table: Table, series: _Series, added: Mapping[int, float]) -> stats.O
     if not rows:
         return None
     doses, rates, blocks = zip(*rows, strict=True)
-    return stats.onset(doses, rates, blocks)
+    return stats.onset(doses, rates, blocks, reference)
 
 
 def _verdict(study: Study, calls: float | None, slope: stats.Onset | None, interval: Interval | None) -> FeltVerdict:

@@ -1,7 +1,8 @@
 """What every intervention can do: slow a resource for all who use it, or relieve it, and put it back.
 
 The lab makes one for each run of a cell that has a dose, dose 0 included: the control has the same instrument, so that
-what the instrument itself costs is in no difference between doses.
+what the instrument itself costs is in no difference between doses. A run of a cell without one has nothing of it, and
+is in no control group of its either.
 """
 
 from __future__ import annotations
