@@ -245,6 +245,8 @@ def _without_slope(
     figure = f"{format_ratio(last.ratio or 1.0, last.ci or (1.0, 1.0))} at {format_percent(last.dose)}"
     if not study.judged:
         return "not judged", f"{title}: throughput is {figure}; at scale smoke nothing is judged"
+    if differs is None and last.ci and last.ci[0] <= 1 - last.dose:
+        return "cannot tell", f"{title}: cannot tell ({figure} holds both 1 and the share that is left)"
     if differs is None:
         return (
             "no difference seen",

@@ -179,6 +179,9 @@ def test_where_nothing_is_missed_at_any_dose_it_is_said_with_the_interval_at_the
     assert found.differs_from is None
     assert "at no dose is throughput seen to differ from the control" in found.sentence
     assert "at 40%" in found.sentence
+    unsure = only(study, without_slowing(records(study, lambda _: BASE, noise=0.8)))
+    assert unsure.verdict == "cannot tell"
+    assert "holds both 1 and the share that is left" in unsure.sentence
     everywhere = only(study, without_slowing(records(study, lambda a: BASE / (1 + 3 * a))))
     assert everywhere.differs_from == 0.1
     assert "already at the smallest dose" in everywhere.sentence
