@@ -403,6 +403,7 @@ def _carry_out(
     rooms: Rooms, study: Study, file: Path, core: str, root: Path, work: Path | None, *, resume: bool = False
 ) -> tuple[Results, Ending | None]:
     """Run it into a results folder; without an ending where what is to be resumed had come to its own."""
+    rooms.refuse_missing(study)
     with _nothing_half_begun() as new, _data_folder(work), Interrupt() as interrupt, _journal() as journal:
         host = LocalHost(journal)
         if resume:

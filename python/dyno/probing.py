@@ -48,6 +48,8 @@ def build_probe(
     if study.stages is not None:
         raise UserError("stages: probe a cell of a study without stages; set the tuning that was picked with --set")
     chosen = _cell(study, cell)
+    if "" in only:
+        raise UserError(f"--only {','.join(only)}: a comma stands where no kind is before or after it")
     unknown = next((name for name in (*only, *doses) if name not in rooms.interventions), None)
     if unknown is not None:
         raise UserError(f"--only, --doses: {not_found('kind', unknown, sorted(rooms.interventions), 'kinds')}")
@@ -62,10 +64,13 @@ def build_probe(
         why = rooms.unfit(chosen, name) or kind.missing()
         if why is None and not only and (doubt := kind.doubtful(rooms.lives(chosen))):
             why = f"{doubt}; ask for it with --only {name}"
+        if why is None:
+            options = _options(kind.Options, name, doses.get(name))
+            why = kind.refuses(options.doses[-1], rooms.lives(chosen))
         if why is not None:
             left_out.append((name, why))
         else:
-            kinds.append((name, _options(kind.Options, name, doses.get(name))))
+            kinds.append((name, options))
     if not kinds:
         whys = "; ".join(f"{name}: {why}" for name, why in left_out)
         raise UserError(f"no intervention can be made in this cell here: {whys}")

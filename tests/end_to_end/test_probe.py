@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from dyno.hosts import leftovers
+from dyno.hosts.joint import controller
 from dyno.hosts.programs import find
 from tests.end_to_end.conftest import DYNO, Dyno
 from tests.making import until
@@ -106,6 +107,27 @@ def test_what_cannot_be_made_is_left_out_with_the_reason(dyno: Dyno, study: Stud
     assert "Traceback" not in answer.stderr
 
 
+def test_what_a_server_would_refuse_as_it_runs_is_told_before_it_does(dyno: Dyno, study: Study) -> None:
+    answer = dyno("probe", study(MARIADB), "--only", "memory")
+    assert answer.returncode == 2
+    assert "killed, not slowed (MariaDB's default; with innodb_flush_method: fsync it has not)" in answer.stderr
+    assert len(answer.stderr.splitlines()) == 1
+
+
+@pytest.mark.skipif(os.geteuid() != 0 or controller("cpu") is None, reason="needs root and control groups for cpu")
+def test_more_cpus_than_there_are_is_told_before_any_run(dyno: Dyno, study: Study, tmp_path: Path) -> None:
+    limited = f"{MARIADB}host: {{machine: {{cpus: {len(os.sched_getaffinity(0))}}}}}\n"
+    for words in (
+        ["probe", study(limited), "--only", "cpu-relief"],
+        ["run", study(f"{limited}intervene: cpu-relief\n")],
+    ):
+        answer = dyno(*words)
+        assert answer.returncode == 2
+        assert "CPUs cannot be had" in answer.stderr
+        assert len(answer.stderr.splitlines()) == 1, answer.stderr
+    assert not list(tmp_path.glob("results/*/*/runs/*"))
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [
@@ -114,6 +136,7 @@ def test_what_cannot_be_made_is_left_out_with_the_reason(dyno: Dyno, study: Stud
         (["--cell", "mx=f"], "unknown factor 'mx'; did you mean 'mix'?"),
         (["--cell", "mix=g"], "unknown level 'g'"),
         (["--cell", "mix=f", "--only", "sync"], "unknown kind 'sync'"),
+        (["--cell", "mix=f", "--only", "sync-delay,"], "--only sync-delay,: a comma stands where no kind is"),
         (["--cell", "mix=f", "--only", "sync-delay", "--doses", "sync-delay=1 ms,2 ms"], "3 at least beside dose 0"),
         (
             ["--cell", "mix=f", "--only", "sync-delay", "--doses", "read-delay=1 ms,2 ms,3 ms"],

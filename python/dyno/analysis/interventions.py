@@ -8,10 +8,11 @@ from statistics import fmean, geometric_mean
 
 from dyno import stats
 from dyno.analysis.table import Table
-from dyno.model.findings import DoseEffect, FeltVerdict, Interval, Probed, format_quantity, format_share
+from dyno.model.findings import DoseEffect, FeltVerdict, Interval, Probed, format_quantity, format_ratio, format_share
 from dyno.model.interventions import FACTOR, Dose
 from dyno.model.run import Intervened
 from dyno.model.study import Cell, Study
+from dyno.model.units import format_percent
 
 _RESPONSE = "throughput"
 _MISFIT = 0.05
@@ -58,6 +59,8 @@ _ANSWERS: Sequence[tuple[str, tuple[FeltVerdict, ...]]] = (
     ("It rises with", ("the other way",)),
     ("It is not shown to fall, and at most by a part of what is added, by", ("not in full",)),
     ("It cannot hang on calls that are not made:", ("no such calls",)),
+    ("It differs as soon as enough is taken by", ("differs from a dose on",)),
+    ("It is not seen to differ at any dose of", ("no difference seen",)),
     ("Nothing can be told of", ("cannot tell",)),
 )
 
@@ -65,7 +68,7 @@ _ANSWERS: Sequence[tuple[str, tuple[FeltVerdict, ...]]] = (
 def _named(each: Probed, found: Sequence[Probed]) -> str:
     several = len({tuple(other.within.items()) for other in found}) > 1
     where = f" with {' '.join(f'{name}={level}' for name, level in each.within.items())}" if several else ""
-    slope = ""
+    slope = "" if each.differs_from is None else f" (from {format_percent(each.differs_from)} on)"
     if each.slope is not None and each.slope_ci is not None:
         slope = f" (slope {each.slope:.2f} [{each.slope_ci[0]:.2f}, {each.slope_ci[1]:.2f}])"
     return f"{each.kind}{where}{slope}"
@@ -113,10 +116,20 @@ def _probed(
     time_s = clients / geometric_mean(positive) if clients and positive else None
     added = _added(series, done, calls, time_s)
     own = _ratio(table, series.bare, series.control, study.replicates.confidence)
-    slope = _slope(table, series, added)
-    interval = slope.interval(confidence) if slope else None
-    verdict = _verdict(study, calls, slope, interval)
     dose = _dose(series.control)
+    if of_control and all(each.added_s is None and each.slowed is None for each in of_control):
+        # Nothing takes longer by a known part, so there is nothing that a slope could be of.
+        each_at = 1 - (1 - confidence) / max(len(series.cells) - 1, 1)
+        effects = tuple(_effect(table, series, cell, added, each_at) for cell in series.cells)
+        slope, interval = None, None
+        differs = next((effect for effect in effects if effect.ci and not effect.ci[0] <= 1 <= effect.ci[1]), None)
+        verdict, sentence = _without_slope(study, dose.title, effects, differs)
+    else:
+        effects = tuple(_effect(table, series, cell, added, study.replicates.confidence) for cell in series.cells)
+        slope, differs = _slope(table, series, added, clients / time_s if clients and time_s and calls else None), None
+        interval = slope.interval(confidence) if slope else None
+        verdict = _verdict(study, calls, slope, interval)
+        sentence = _sentence(series, verdict, slope, interval, calls, added)
     return Probed(
         within=series.within,
         kind=series.kind,
@@ -125,14 +138,15 @@ def _probed(
         clients=clients,
         calls_per_op=calls,
         time_per_op_s=time_s,
-        doses=tuple(_effect(study, table, series, cell, added) for cell in series.cells),
+        doses=effects,
         own_cost=own.ratio if own else None,
         own_cost_ci=(own.lo, own.hi) if own else None,
         slope=slope.slope if slope else None,
         slope_ci=interval,
         confidence=confidence if interval else None,
+        differs_from=differs.dose if differs else None,
         verdict=verdict,
-        sentence=_sentence(series, verdict, slope, interval, calls, added),
+        sentence=sentence,
         notes=tuple(
             dict.fromkeys(note for cell in series.cells for each in done.get(cell.index, ()) for note in each.notes)
         ),
@@ -171,10 +185,10 @@ def _ratio(table: Table, a: Cell | None, b: Cell, confidence: float) -> stats.Ra
     return stats.paired_ratio([ours[block] for block in shared], [theirs[block] for block in shared], confidence)
 
 
-def _effect(study: Study, table: Table, series: _Series, cell: Cell, added: Mapping[int, float]) -> DoseEffect:
+def _effect(table: Table, series: _Series, cell: Cell, added: Mapping[int, float], confidence: float) -> DoseEffect:
     found = None
     if cell is not series.control:
-        found = _ratio(table, series.control, cell, study.replicates.confidence)
+        found = _ratio(table, series.control, cell, confidence)
     return DoseEffect(
         cell=cell.index,
         level=_dose(cell).level,
@@ -186,7 +200,8 @@ def _effect(study: Study, table: Table, series: _Series, cell: Cell, added: Mapp
     )
 
 
-def _slope(table: Table, series: _Series, added: Mapping[int, float]) -> stats.Onset | None:
+def _slope(table: Table, series: _Series, added: Mapping[int, float], reference: float | None) -> stats.Onset | None:
+    """`reference` is the rate of the control, where what is added is a time relative to that of an operation there."""
     rows = [
         (added[cell.index], rate, block)
         for cell in series.cells
@@ -197,7 +212,7 @@ def _slope(table: Table, series: _Series, added: Mapping[int, float]) -> stats.O
     if not rows:
         return None
     doses, rates, blocks = zip(*rows, strict=True)
-    return stats.onset(doses, rates, blocks)
+    return stats.onset(doses, rates, blocks, reference)
 
 
 def _verdict(study: Study, calls: float | None, slope: stats.Onset | None, interval: Interval | None) -> FeltVerdict:
@@ -217,6 +232,36 @@ def _verdict(study: Study, calls: float | None, slope: stats.Onset | None, inter
 
 def _is_bent_otherwise(slope: stats.Onset) -> bool:
     return slope.misfit is not None and slope.misfit < _MISFIT
+
+
+def _without_slope(
+    study: Study, title: str, effects: Sequence[DoseEffect], differs: DoseEffect | None
+) -> tuple[FeltVerdict, str]:
+    """Of what is not shared in time: up to which dose nothing is seen, by intervals that hold at once."""
+    known = [effect for effect in effects if effect.ci is not None]
+    if not known:
+        return "cannot tell", f"{title}: cannot tell; too few ok runs at too few doses"
+    last = differs or known[-1]
+    figure = f"{format_ratio(last.ratio or 1.0, last.ci or (1.0, 1.0))} at {format_percent(last.dose)}"
+    if not study.judged:
+        return "not judged", f"{title}: throughput is {figure}; at scale smoke nothing is judged"
+    if differs is None and last.ci and last.ci[0] <= 1 - last.dose:
+        return "cannot tell", f"{title}: cannot tell ({figure} holds both 1 and the share that is left)"
+    if differs is None:
+        return (
+            "no difference seen",
+            f"{title}: at no dose is throughput seen to differ from the control ({figure})",
+        )
+    before = max((effect.dose for effect in known if effect.dose < differs.dose), default=None)
+    so_far = (
+        "already at the smallest dose; look at smaller ones"
+        if before is None
+        else f"{format_percent(before)} of it can be taken before that is seen"
+    )
+    return (
+        "differs from a dose on",
+        f"{title}: throughput differs from {format_percent(differs.dose)} on ({figure}); {so_far}",
+    )
 
 
 _SAYS: Mapping[FeltVerdict, str] = {

@@ -105,6 +105,8 @@ class Deployment(ABC):
         self.site = site
         self.under: tuple[str, ...] = ()
         """The words that servers are started under from now on, such as those of a tracer; see `Confinement`."""
+        self.joined: tuple[Path, ...] = ()
+        """The `cgroup.procs` files of the groups that servers join from now on in place of their site's."""
 
     @property
     def data(self) -> Path:

@@ -29,7 +29,8 @@ class Native(Deployment):
 
     def start(self, launch: Launch, limit: float) -> Running:
         """As a child of dyno's."""
-        confinement = replace(self.site.confinement, under=self.under)
+        procs = self.joined or self.site.confinement.procs
+        confinement = replace(self.site.confinement, under=self.under, procs=procs)
         argv, account = confinement.around(launch.argv, launch.account)
         process = self.site.host.start_server(
             argv,

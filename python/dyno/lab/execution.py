@@ -164,6 +164,7 @@ class Execution:
         with self._whatever_happens(self._let_be), self._whatever_happens(self._stop):
             if self.intervention is not None and self.system.reached_by(self.system.options) is not None:
                 self.site.deployment.under = self.intervention.under(self.system.data_files())
+                self.site.deployment.joined = self.intervention.procs
             endpoint = self._start()
             self._settings = self.system.settings()
             with self._timed(Step.CACHES):
@@ -210,7 +211,7 @@ class Execution:
         """What looks at the store afterwards is not slowed, as far as that can be had of a server that runs."""
         if self.intervention is None:
             return
-        self.site.deployment.under = ()
+        self.site.deployment.under, self.site.deployment.joined = (), ()
         if self._runner is not None:
             self._runner.under = ()
         self.intervention.end()
@@ -231,6 +232,7 @@ class Execution:
             calls_per_op=_per_operation(effect, measured, (until - since) / 1e9),
             added_s=effect.added_s,
             slowed=effect.slowed,
+            measured=dict(effect.measured),
             notes=effect.notes,
         )
 

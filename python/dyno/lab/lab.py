@@ -5,13 +5,14 @@ from __future__ import annotations
 import contextlib
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from dyno.design import Design, Stop
 from dyno.hosts import LocalHost
 from dyno.hosts.cgroups import cpu_numbers
+from dyno.hosts.confinement import Confinement
 from dyno.hosts.interventions.base import Bench, Intervention
 from dyno.hosts.joint import Joint
 from dyno.lab.datasets import DataSets
@@ -93,6 +94,7 @@ class Lab:
         """
         refuse_full_disk(self._study, self._host, self._workspace)
         self._rooms.refuse_mismatches(self._study)
+        self._rooms.refuse_missing(self._study)
         design = Design(self._study)
         number = self._take_up(design)
         try:
@@ -144,7 +146,7 @@ class Lab:
                 with refused(f"workload {cell.workload.kind} cannot be provided"):
                     self._drivers[workload.program()] = workload.provision(self._host, logs, limit)
         self._joint = self._joint_group()
-        for cell, site in self._sites.make(self._joint):
+        for cell, site in self._sites.make():
             with refused(f"system {cell.system.kind} cannot be provided"):
                 system = self._system(cell, logs)
                 self._provisioned.append(system)
@@ -156,11 +158,8 @@ class Lab:
     def _joint_group(self) -> Joint | None:
         """The control group for systems and drivers, where an intervention needs one. Raises UserError."""
         kinds = dict.fromkeys(cell.intervention.kind for cell in self._study.cells if cell.intervention)
-        used = [self._rooms.interventions[kind] for kind in kinds]
-        for kind in used:
-            if lacks := kind.missing():
-                raise UserError(f"intervene: {kind.kind} cannot be made here: {lacks}")
-        controllers = [kind.joint for kind in used if kind.joint is not None]
+        used = [self._rooms.interventions[kind].joint for kind in kinds]
+        controllers = [controller for controller in used if controller is not None]
         if not controllers:
             return None
         with refused("intervene: system and driver cannot be limited together"):
@@ -233,7 +232,7 @@ class Lab:
 
     def _execution(self, number: int, slot: Slot, cell: Cell, scratch: Path) -> Execution:
         logs, site = scratch / "logs", self._sites.of(cell)
-        workload = self._workload(cell)
+        workload, intervention = self._workload(cell), self._intervention(cell, scratch)
         return Execution(
             study=self._study,
             cell=cell,
@@ -246,15 +245,16 @@ class Lab:
             site=site,
             interrupt=self._interrupt,
             logs=logs,
-            new_runner=self._runners(scratch, cell, site),
+            new_runner=self._runners(scratch, cell, site, () if intervention is None else intervention.procs),
             versions={**site.versions, **self._drivers[workload.program()]},
-            intervention=self._intervention(cell, scratch),
+            intervention=intervention,
         )
 
-    def _runners(self, scratch: Path, cell: Cell, site: Site) -> NewRunner:
-        confinement = site.deployment.site.confinement if self._rooms.lives(cell).embedded else None
-        if confinement is None and self._joint is not None:
-            confinement = self._joint.confinement
+    def _runners(self, scratch: Path, cell: Cell, site: Site, joined: tuple[Path, ...]) -> NewRunner:
+        """`joined` are the groups that a driver shares with its system in this run."""
+        confinement = site.deployment.site.confinement if self._rooms.lives(cell).embedded else Confinement()
+        if joined:
+            confinement = replace(confinement, procs=joined)
 
         def new(
             limit: float,

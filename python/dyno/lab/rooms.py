@@ -102,13 +102,27 @@ class Rooms:
             return "requests come at a rate that was given (workload.rate), however slow the system is"
         return self.interventions[kind].unfit(self.lives(cell))
 
+    def refuse_missing(self, study: Study) -> None:
+        """Raise UserError where this machine cannot make an intervention of a study, or not in such a dose."""
+        for cell in study.cells:
+            if (dose := cell.intervention) is None:
+                continue
+            kind = self.interventions[dose.kind]
+            if lacks := kind.missing():
+                raise UserError(f"intervene: {dose.kind} cannot be made here: {lacks}")
+            if why := kind.refuses(dose.dose, self.lives(cell)):
+                raise UserError(f"intervene: {dose.level} cannot be had here: {why}")
+
     def lives(self, cell: Cell) -> Lives:
         """How the system of a cell lives."""
         kind = self.systems[cell.system.kind]
+        options = kind.Options.model_validate(cell.system.options)
         return Lives(
-            embedded=kind.reached_by(kind.Options.model_validate(cell.system.options)) is None,
+            embedded=kind.reached_by(options) is None,
             in_container=self.deployments[cell.deployment].in_container,
             machine=cell.host.machine,
+            buffers_writes=kind.buffers_writes,
+            opens_directly=kind.opens_directly(options),
         )
 
     def _unlike_loops(self, study: Study) -> Iterator[Mismatch]:

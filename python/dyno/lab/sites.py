@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
@@ -18,7 +18,6 @@ from dyno.deployments.base import Site as Given
 from dyno.hosts import LocalHost
 from dyno.hosts.devices import Device, device_of
 from dyno.hosts.filesystems import Mounted
-from dyno.hosts.joint import Joint
 from dyno.hosts.kernel import Setting, settings_of
 from dyno.hosts.leftovers import UndoError
 from dyno.lab.disk import DiskGuard
@@ -116,19 +115,14 @@ class Sites:
         self._workspace = workspace
         self._results = results
         self._keep = keep
-        self._joint: Joint | None = None
         self._made: dict[SiteKey, Site] = {}
 
     def of(self, cell: Cell) -> Site:
         """That of a cell."""
         return self._made[SiteKey.of(cell)]
 
-    def make(self, joint: Joint | None = None) -> Iterator[tuple[Cell, Site]]:
-        """Make them all, each given with the first cell that has it. Raises UserError where one cannot be made.
-
-        `joint` is the control group that systems without limits of their own share with their drivers.
-        """
-        self._joint = joint
+    def make(self) -> Iterator[tuple[Cell, Site]]:
+        """Make them all, each given with the first cell that has it. Raises UserError where one cannot be made."""
         first: dict[SiteKey, Cell] = {}
         for cell in sorted(self._study.cells, key=lambda cell: not cell.host.require.truly_cold):
             first.setdefault(SiteKey.of(cell), cell)
@@ -160,8 +154,6 @@ class Sites:
         own = self._folder("sites", str(number))
         # First, since what it refuses is the study's to mend, and nothing is mounted then.
         confinement = self._host.confine(key.machine, key.cpus, parent=kind.in_container)
-        if self._joint is not None and not confinement.procs:
-            confinement = replace(confinement, procs=self._joint.procs)
         mounted, folder = None, self._workspace
         if key.file_system is not None:
             mounted = self._host.make_file_system(

@@ -956,7 +956,7 @@ class DoseEffect(Frozen):
 
 FeltVerdict = Literal[
     "felt in full", "felt in part", "more than in full", "not in full", "the other way", "no such calls",
-    "cannot tell", "not judged",
+    "differs from a dose on", "no difference seen", "cannot tell", "not judged",
 ]  # fmt: skip
 
 
@@ -983,6 +983,10 @@ class Probed(Frozen):
         None
     )
     confidence: Annotated[float | None, Field(description="of that interval by itself")] = None
+    differs_from: Annotated[
+        float | None,
+        Field(description="of what is not shared in time: the first dose at which throughput differs from the control"),
+    ] = None
     verdict: FeltVerdict
     sentence: str
     notes: Annotated[tuple[str, ...], Field(description="what passes the instrument by")] = ()

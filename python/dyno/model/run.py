@@ -113,8 +113,17 @@ class Intervened(Frozen):
     ] = None
     slowed: Annotated[
         float | None,
-        Field(description="by how much a unit of the resource takes longer to be had: 0.25 where a fifth is taken"),
+        Field(
+            description="by how much a unit of the resource takes longer to be had: 0.25 where a fifth is taken; None "
+            "of delayed calls, and of what is not shared in time (memory)"
+        ),
     ] = None
+    measured: Annotated[
+        dict[str, float],
+        Field(
+            description="of the instrument, before the first run: read_bytes_s, write_bytes_s of io-limit, and `_sd`"
+        ),
+    ] = {}
     notes: Annotated[tuple[str, ...], Field(description="what passes it by")] = ()
 
 

@@ -14,6 +14,7 @@ from dyno.model.interventions import told
 _WIDTH_OF_FILES = 1000
 _STYLES = {
     "felt in full": "green", "felt in part": "green", "more than in full": "green", "not in full": "green",
+    "differs from a dose on": "green", "no difference seen": "green",
     "cannot tell": "yellow", "not judged": "yellow",
 }  # fmt: skip
 HEADING = "What throughput hangs on, by slowing it on purpose"

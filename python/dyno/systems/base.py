@@ -61,6 +61,8 @@ class System(ABC, Generic[O]):
     Options: ClassVar[type[Frozen]]
     brings_recipe: ClassVar[bool] = False
     """Whether it can run in a container: `recipe` then says what of."""
+    buffers_writes: ClassVar[bool] = False
+    """Whether some of what it writes to its data files goes through page cache, whatever its options."""
     has_counters: ClassVar[bool] = False
     """Whether it can be asked for its own counters while it is driven: `counters` then gives what to ask by."""
 
@@ -72,6 +74,11 @@ class System(ABC, Generic[O]):
     @classmethod
     def reached_by(cls, options: O) -> str | None:  # noqa: ARG003 - kinds that are reached at all read them
         """`socket` or `tcp`, whichever clients come by; None for an embedded system."""
+        return None
+
+    @classmethod
+    def opens_directly(cls, options: O) -> str | None:  # noqa: ARG003 - kinds that can read them
+        """What says that data files are open with O_DIRECT: an option, or that there is none; None if nothing."""
         return None
 
     def __init__(self, options: O, place: Place) -> None:

@@ -115,6 +115,7 @@ class InnodbSystem(ServerSystem[O]):
     account = "mysql"
     telling = r"\[ERROR\]"
     brings_recipe = True
+    buffers_writes = True  # logs and tables of other engines are, also where InnoDB's own files are not
     dictionary: ClassVar[str]
     """The table of information_schema that has the name of every table and the id of its tablespace, opened or not."""
 
@@ -122,6 +123,12 @@ class InnodbSystem(ServerSystem[O]):
     def most_clients(cls, options: O) -> int | None:
         """As many as it has connections; its one spare is only for administrators, which dyno's account is none of."""
         return binary_number(options.settings.get("max_connections", _DEFAULT_MAX_CONNECTIONS))
+
+    @classmethod
+    def opens_directly(cls, options: O) -> str | None:
+        """By the one setting that MariaDB and MySQL have in common for it."""
+        method = options.settings.get("innodb_flush_method")
+        return None if method is None or "direct" not in str(method).lower() else f"innodb_flush_method={method}"
 
     @abstractmethod
     def own_words(self) -> list[str]:

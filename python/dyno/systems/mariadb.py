@@ -23,7 +23,7 @@ from dyno.systems.innodb import (
     instruments,
     typed,
 )
-from dyno.systems.server import DATABASE, PASSWORD, USER
+from dyno.systems.server import DATABASE, PASSWORD, USER, truth
 
 _PACKAGE = "mariadb-server"
 
@@ -57,6 +57,14 @@ class MariadbSystem(InnodbSystem[MariadbOptions]):
     program = "mariadbd"
     leaves_data_alone = _LEAVES_DATA_ALONE
     dictionary = "INNODB_SYS_TABLES"
+
+    @classmethod
+    def opens_directly(cls, options: MariadbOptions) -> str | None:
+        """Also by default, since 10.6; 11.0 has another setting for the same."""
+        buffering = options.settings.get("innodb_data_file_buffering")
+        if "innodb_flush_method" in options.settings or (buffering is not None and truth(buffering)):
+            return super().opens_directly(options)
+        return "MariaDB's default; with innodb_flush_method: fsync it has not"
 
     def programs(self) -> dict[str, Path]:
         """By the PATH, and where Debian has them, which is not on every user's PATH."""

@@ -105,6 +105,7 @@ class PostgresqlSystem(ServerSystem[PostgresqlOptions]):
     telling = "FATAL|PANIC"
     leaves_data_alone = _LEAVES_DATA_ALONE
     brings_recipe = True
+    buffers_writes = True
     farewell = signal.SIGINT  # SIGTERM would wait for every client to leave by itself
     undo_by = signal.SIGQUIT  # SIGKILL would leave its shared memory behind
 

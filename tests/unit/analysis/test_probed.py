@@ -66,6 +66,20 @@ def records(
     return made
 
 
+class MemoryOptions(LoadOptions):
+    title = "a share of the machine's memory taken"
+
+
+def without_slowing(made: list[RunRecord]) -> list[RunRecord]:
+    """As an intervention records that takes of what is not shared in time."""
+    return [
+        run if run.intervened is None else run.model_copy(update={
+            "intervened": run.intervened.model_copy(update={"slowed": None})
+        })
+        for run in made
+    ]  # fmt: skip
+
+
 def findings(study: Study, made: list[RunRecord]) -> Findings:
     return analyse(study, made, ended="as the test wanted it")
 
@@ -143,6 +157,45 @@ def test_what_is_hidden_up_to_a_dose_and_felt_beyond_it_is_not_judged_by_a_curve
     assert found.verdict == "cannot tell"
     assert "neither in a line nor in one even bend" in found.sentence
     assert "take smaller ones" in found.sentence
+
+
+def test_what_is_not_shared_in_time_has_no_slope_but_a_first_dose_at_which_throughput_differs() -> None:
+    study = studied(memory=MemoryOptions)
+    # Doses of 10, 20 and 40 %: nothing is missed of the first two.
+    found = only(study, without_slowing(records(study, lambda a: BASE if a < 0.3 else BASE / 2)))
+    assert found.slope is None
+    assert found.slope_ci is None
+    assert [dose.added for dose in found.doses] == [None] * 4
+    assert found.differs_from == 0.4
+    assert found.verdict == "differs from a dose on"
+    assert "throughput differs from 40% on (0.5" in found.sentence
+    assert "20% of it can be taken before that is seen" in found.sentence
+
+
+def test_where_nothing_is_missed_at_any_dose_it_is_said_with_the_interval_at_the_highest() -> None:
+    study = studied(memory=MemoryOptions)
+    found = only(study, without_slowing(records(study, lambda _: BASE)))
+    assert found.verdict == "no difference seen"
+    assert found.differs_from is None
+    assert "at no dose is throughput seen to differ from the control" in found.sentence
+    assert "at 40%" in found.sentence
+    unsure = only(study, without_slowing(records(study, lambda _: BASE, noise=0.8)))
+    assert unsure.verdict == "cannot tell"
+    assert "holds both 1 and the share that is left" in unsure.sentence
+    everywhere = only(study, without_slowing(records(study, lambda a: BASE / (1 + 3 * a))))
+    assert everywhere.differs_from == 0.1
+    assert "already at the smallest dose" in everywhere.sentence
+
+
+def test_intervals_over_doses_without_a_slope_hold_at_once() -> None:
+    study = studied(memory=MemoryOptions)
+    made = records(study, lambda _: BASE, noise=0.05)
+    with_slope, without = only(study, made), only(study, without_slowing(made))
+    widths = [
+        [dose.ci[1] / dose.ci[0] for dose in found.doses if dose.ci is not None] for found in (with_slope, without)
+    ]
+    assert len(widths[0]) == 3
+    assert all(wide > narrow for narrow, wide in zip(*widths, strict=True))
 
 
 def test_where_no_such_call_was_made_throughput_does_not_hang_on_it() -> None:

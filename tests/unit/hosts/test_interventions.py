@@ -16,7 +16,7 @@ import pytest
 
 from dyno.hosts import LocalHost, leftovers, undo
 from dyno.hosts.accounts import Account
-from dyno.hosts.cgroups import controller
+from dyno.hosts.cgroups import Hierarchy, controller
 from dyno.hosts.confinement import Confinement
 from dyno.hosts.interventions.base import Bench, Intervention, Lives, Target
 from dyno.hosts.interventions.caps import Cap
@@ -28,6 +28,7 @@ from dyno.hosts.interventions.memory import Memory
 from dyno.hosts.interventions.network_delay import NetworkDelay
 from dyno.hosts.interventions.read_delay import ReadDelay
 from dyno.hosts.interventions.sync_delay import SyncDelay
+from dyno.hosts.joint import Joint
 from dyno.model.base import InvalidRun, RunError
 from dyno.model.registry import find
 from dyno.model.study import Machine
@@ -265,12 +266,15 @@ def test_a_bandwidth_limit_is_of_what_was_measured(host: LocalHost, bench: Bench
         made.measure(tmp_path)
     except RunError as error:
         pytest.skip(str(error))
-    assert bench.known["read bandwidth"] > 0
+    assert bench.known["read_bytes_s"] > 0
+    assert bench.known["read_bytes_s_sd"] > 0, "tries that are all alike are no tries"
+    assert not list(tmp_path.glob(".*-tried"))
     made.begin(target(tmp_path))
     limited = _throttled(bench)
-    assert limited == pytest.approx(bench.known["write bandwidth"] / 2, rel=0.01)
+    assert limited == pytest.approx(bench.known["write_bytes_s"] / 2, rel=0.01)
     made.end()
     assert _throttled(bench) is None
+    assert made.effect(*EVER).measured == bench.known
 
 
 def _throttled(bench: Bench) -> float | None:
@@ -290,7 +294,7 @@ def test_a_bandwidth_limit_is_refused_where_the_kernel_would_write_unheld(
     host: LocalHost, bench: Bench, tmp_path: Path
 ) -> None:
     bench.joint = host.joint_group(["io"])
-    bench.known |= {"read bandwidth": 1e9, "write bandwidth": 1e9}
+    bench.known |= {"read_bytes_s": 1e9, "write_bytes_s": 1e9}
     with HoldingOpen(host, tmp_path, "os.O_RDWR") as pid, pytest.raises(InvalidRun, match="through page cache"):
         IoLimit(0.5, bench).begin(target(tmp_path, pid))
     assert "page cache" in (IoLimit.unfit(Lives(embedded=True)) or "")
@@ -326,9 +330,29 @@ def test_a_relief_raises_the_machines_own_limit_and_puts_it_back(host: LocalHost
     assert relieved > before
     assert burnt(host, tmp_path, confinement) < 0.3
     assert made.effect(*EVER).slowed == pytest.approx(1 / 1.9 - 1)
-    everything = Machine(cpus=float(len(os.sched_getaffinity(0))))
-    with pytest.raises(InvalidRun, match="cannot be had"):
-        CpuRelief(0.5, bench).begin(target(tmp_path, group=confinement.group, machine=everything))
+
+
+def test_a_relief_beyond_what_the_machine_has_is_refused_before_it_is_made() -> None:
+    there = len(os.sched_getaffinity(0))
+    all_of_it, half = (Lives(embedded=False, machine=Machine(cpus=part * there)) for part in (1.0, 0.5))
+    assert f"{there} may be used here" in (CpuRelief.refuses(0.2, all_of_it) or "")
+    assert CpuRelief.refuses(0.0, all_of_it) is None
+    assert CpuRelief.refuses(0.6, half) is None
+
+
+def test_what_a_system_says_of_its_files_is_refused_before_it_runs() -> None:
+    direct = Lives(embedded=False, opens_directly="innodb_flush_method=O_DIRECT")
+    assert "killed, not slowed (innodb_flush_method=O_DIRECT)" in (Memory.unfit(direct) or "")
+    assert Memory.unfit(Lives(embedded=False)) is None
+    io, buffered = controller("io"), IoLimit.unfit(Lives(embedded=False, buffers_writes=True))
+    assert (buffered is not None) == (io is not None and io.version == 1)
+
+
+def test_a_run_joins_the_group_only_where_its_own_intervention_holds_by_one(bench: Bench) -> None:
+    assert CpuQuota(0.1, bench).procs == ()
+    bench.joint = Joint("of this study", {"cpu": Hierarchy(Path("/groups"), 2)})
+    assert CpuQuota(0.0, bench).procs == (Path("/groups/of this study/cgroup.procs"),)
+    assert SyncDelay(1e-3, bench).procs == ()
 
 
 def test_every_kind_says_where_it_does_not_fit() -> None:

@@ -100,6 +100,21 @@ def test_one_whose_runs_are_all_not_ok_breaks_nothing(tmp_path) -> None:
     assert figures.doses(findings) is None
 
 
+def test_one_without_a_slope_is_in_the_table_and_in_no_figure(tmp_path) -> None:
+    doses = tuple(dose.model_copy(update={"added": None}) for dose in probed().doses)
+    memory = probed(
+        "memory", unit="share", doses=doses, slope=None, slope_ci=None, differs_from=0.003, calls_per_op=None,
+        verdict="differs from a dose on", sentence="memory: throughput differs from 0.3% on",
+    )  # fmt: skip
+    results, findings = with_probes(memory)
+    page = write(results, findings, tmp_path).read_text()
+    assert "Memory: throughput differs from 0.3% on" in page
+    assert figures.doses(findings) is None
+    console = Console(file=io.StringIO())
+    show_interventions((memory,), console)
+    assert "throughput differs from 0.3% on" in console.file.getvalue()  # type: ignore[attr-defined]
+
+
 def test_the_terminal_has_them_last() -> None:
     _, findings = with_probes(probed())
     console = Console(record=True, width=200, file=io.StringIO())

@@ -76,6 +76,56 @@ def test_the_interval_holds_the_truth_about_as_often_as_it_says(slope: float) ->
     assert held / 400 == pytest.approx(0.95, abs=0.044)
 
 
+def unlike(spread: float, blocks: int, seed: int, kink: float | None = None):
+    """Each block has a time of its own per operation, of which a dose adds as much in seconds to each."""
+    random = np.random.default_rng(seed)
+    x, block = np.tile(DOSES, blocks), np.repeat(range(blocks), len(DOSES))
+    time = np.exp(random.normal(0, spread, blocks))[block]
+    taken = time + x if kink is None else np.maximum(time, time + x - kink)
+    rates = np.exp(random.normal(0, 0.03, x.size)) / taken
+    reference = float(np.exp(np.log(rates[x == 0]).mean()))
+    return x * reference, rates, block.tolist(), reference
+
+
+@pytest.mark.parametrize("blocks", [2, 4, 10])
+@pytest.mark.parametrize("spread", [0.05, 0.3, 0.6])
+def test_what_is_added_is_felt_relative_to_the_blocks_own_time(spread: float, blocks: int) -> None:
+    held, widths, slopes = 0, [], []
+    for seed in range(400):
+        *rows, reference = unlike(spread, blocks, seed)
+        found, alike = onset(*rows, reference), onset(*rows)
+        assert found is not None
+        assert alike is not None
+        low, high = found.interval(0.95)
+        held += low <= -1 <= high
+        slopes.append(found.slope)
+        widths.append((high - low) / (alike.interval(0.95)[1] - alike.interval(0.95)[0]))
+    assert held / 400 == pytest.approx(0.95, abs=0.044)
+    assert np.mean(slopes) == pytest.approx(-1, abs=0.03)
+    # One time for all blocks biases the slope and widens its interval, the more the less alike they are.
+    assert np.median(widths) < {0.05: 1.0, 0.3: 0.7, 0.6: 0.4}[spread]
+
+
+@pytest.mark.parametrize("spread", [0.05, 0.3])
+def test_a_kink_is_seen_too_where_it_is_at_another_dose_in_each_block(spread: float) -> None:
+    def share(blocks: int, kink: float | None) -> float:
+        found = [onset(*unlike(spread, blocks, seed, kink)) for seed in range(200)]
+        return sum(each is not None and each.misfit is not None and each.misfit < 0.05 for each in found) / 200
+
+    assert share(10, 0.5) > 0.9
+    assert share(4, None) == pytest.approx(0.05, abs=0.062)
+
+
+def test_the_fit_does_not_hang_on_which_rate_the_doses_are_relative_to() -> None:
+    x, rates, block, reference = unlike(0.4, 5, 1)
+    found, other = onset(x, rates, block, reference), onset(x * 3, rates, block, reference * 3)
+    assert found is not None
+    assert other is not None
+    assert other.slope == pytest.approx(found.slope, rel=1e-6)
+    with pytest.raises(ValueError, match="above 0"):
+        onset(x, rates, block, 0.0)
+
+
 def test_nothing_is_said_of_two_doses_of_one_block_of_three_or_of_nothing() -> None:
     assert onset([], [], []) is None
     assert onset([0, 1, 0, 1, 0, 1], [9, 8, 9, 8, 9, 8], [0, 0, 1, 1, 2, 2]) is None

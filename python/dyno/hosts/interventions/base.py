@@ -1,7 +1,8 @@
 """What every intervention can do: slow a resource for all who use it, or relieve it, and put it back.
 
 The lab makes one for each run of a cell that has a dose, dose 0 included: the control has the same instrument, so that
-what the instrument itself costs is in no difference between doses.
+what the instrument itself costs is in no difference between doses. A run of a cell without one has nothing of it, and
+is in no control group of its either.
 """
 
 from __future__ import annotations
@@ -22,11 +23,16 @@ Controller = Literal["cpu", "memory", "io"]
 
 @dataclass(frozen=True)
 class Lives:
-    """How the system of a cell lives, as the study says."""
+    """How the system of a cell lives, as the study says.
+
+    `buffers_writes` and `opens_directly` are what its kind says of its data files, see `dyno.systems.base.System`.
+    """
 
     embedded: bool
     in_container: bool = False
     machine: Machine = field(default_factory=Machine)
+    buffers_writes: bool = False
+    opens_directly: str | None = None
 
 
 @dataclass
@@ -64,6 +70,7 @@ class Effect:
     calls: float | None = None
     added_s: float | None = None
     slowed: float | None = None
+    measured: Mapping[str, float] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
 
 
@@ -98,6 +105,16 @@ class Intervention(ABC):
     @abstractmethod
     def missing(cls) -> str | None:
         """What it lacks on this machine; None where nothing."""
+
+    @classmethod
+    def refuses(cls, dose: float, lives: Lives) -> str | None:  # noqa: ARG003 - most give any dose that is a valid one
+        """Why this machine cannot give such a dose to a system that lives like that; None where it can."""
+        return None
+
+    @property
+    def procs(self) -> tuple[Path, ...]:
+        """The `cgroup.procs` files that system and driver join for this run; none where it holds them by no group."""
+        return () if self.joint is None or self.bench.joint is None else self.bench.joint.procs
 
     def measure(self, data: Path) -> None:  # noqa: B027 - most have nothing to measure
         """Have in `bench.known` what of the instrument has to be known. `data` is where the data will be."""

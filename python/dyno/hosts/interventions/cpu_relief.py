@@ -44,17 +44,22 @@ class CpuRelief(Intervention):
         """The controller."""
         return None if "cpu" in hierarchies() else "this kernel offers no control groups for cpu"
 
+    @classmethod
+    def refuses(cls, dose: float, lives: Lives) -> str | None:
+        """More than there is."""
+        wanted, there = (lives.machine.cpus or 0) * (1 + dose), len(os.sched_getaffinity(0))
+        if wanted > there:
+            return f"{wanted:g} CPUs cannot be had: {there} may be used here; lower host.machine.cpus or the doses"
+        return None
+
     def begin(self, target: Target) -> None:
         """Raise the quota of the group that has the machine's limits."""
         if target.group is None or target.machine.cpus is None:
             raise InvalidRun("cpu-relief: the system's CPUs are not limited")
-        wanted, there = target.machine.cpus * (1 + self.dose), len(os.sched_getaffinity(0))
-        if wanted > there:
-            raise InvalidRun(f"cpu-relief: {wanted:g} CPUs cannot be had: {there} may be used here")
         hierarchy = hierarchies()["cpu"]
         folder = hierarchy.top / target.group.strip("/")
         file = folder / ("cpu.max" if hierarchy.version == 2 else "cpu.cfs_quota_us")
-        quota = round(wanted * _PERIOD_US)
+        quota = round(target.machine.cpus * (1 + self.dose) * _PERIOD_US)
         try:
             self._before = file, file.read_text().strip()
             file.write_text(f"{quota} {_PERIOD_US}" if hierarchy.version == 2 else str(quota))

@@ -7,13 +7,17 @@ from typing import Annotated, ClassVar
 
 from pydantic import Field
 
-from dyno.hosts.interventions.base import Controller, Lives, Target
+from dyno.hosts.interventions.base import Controller, Effect, Lives, Target
 from dyno.hosts.interventions.calls import open_files
 from dyno.hosts.interventions.caps import Cap
 from dyno.model.base import InvalidRun
 from dyno.model.interventions import Shares
 from dyno.model.units import Share
 
+_KILLED = (
+    "the server has its data open with O_DIRECT, so that its memory is its own and not page cache: a limit would have "
+    "it killed, not slowed"
+)
 _PAGE = os.sysconf("SC_PAGE_SIZE")
 
 
@@ -35,6 +39,13 @@ class Memory(Cap):
     joint: ClassVar[Controller | None] = "memory"
 
     @classmethod
+    def unfit(cls, lives: Lives) -> str | None:
+        """Where it is known that data are read past the page cache."""
+        if lives.opens_directly is not None:
+            return f"{_KILLED} ({lives.opens_directly})"
+        return super().unfit(lives)
+
+    @classmethod
     def doubtful(cls, lives: Lives) -> str | None:
         """A server may read past the page cache."""
         return None if lives.embedded else "refused where the server has its data open with O_DIRECT"
@@ -43,10 +54,11 @@ class Memory(Cap):
         """What reads past the page cache has its memory in processes, which without swap cannot be reclaimed."""
         direct = [file for file in open_files(target.processes.values()) if file.below(target.data)]
         if any(file.flags & os.O_DIRECT for file in direct):
-            raise InvalidRun(
-                "memory: the server has its data open with O_DIRECT, so that its memory is its own and not page cache: "
-                "a limit would have it killed, not slowed"
-            )
+            raise InvalidRun(f"memory: {_KILLED}")
+
+    def effect(self, from_ns: int, to_ns: int) -> Effect:
+        """Nothing takes longer by a known part: memory is shared in space, and not in time as CPUs and devices are."""
+        return Effect()
 
     def limit(self, share: float, target: Target) -> None:
         """Whole pages."""

@@ -14,7 +14,11 @@ STEPS = 24  # of a drawn curve
 
 def doses(findings: Findings) -> Figure | None:
     """None where no dose has a throughput to be shown."""
-    shown = [each for each in findings.interventions if any(dose.ratio is not None for dose in each.doses)]
+    shown = [
+        each
+        for each in findings.interventions
+        if any(dose.ratio is not None and dose.added is not None for dose in each.doses)
+    ]
     shown = shown[:MOST_PANELS]
     if not shown:
         return None
