@@ -275,6 +275,7 @@ class ServerSystem(System[O]):
             undo_by=self.undo_by,
             account=self._account(),
             loading=self.loading,
+            for_valgrind=self.for_valgrind(self.options),
         )
         self._limits = limit, self._limits[1]
         running = self._start(limit)
