@@ -100,22 +100,22 @@ def _studied(folder: Path, system: str) -> Path:
 @pytest.mark.parametrize(
     ("system", "operations", "for_valgrind"),
     [
-        # How much a start of PostgreSQL takes is not alike: of few operations it would be more than theirs.
-        ("postgresql", 1500, []),
+        ("postgresql", 300, []),
         ("mariadb", 200, ["--innodb-use-native-aio=0", "--loose-innodb-buffer-pool-size-max=134217728"]),
     ],
 )
 def test_instructions_are_counted_where_no_counter_does(
     dyno: Dyno, tmp_path: Path, system: str, operations: int, for_valgrind: list[str]
 ) -> None:
-    # MariaDB never came up: valgrind let no thread run while one waited for io_uring.
+    # MariaDB never came up: valgrind let no thread run while one waited for io_uring. Of PostgreSQL what its start took
+    # was counted once more for each process that it forked, and two starts differed by more than the operations took.
     file, single = _studied(tmp_path, system), "factors.mix=[c]"
     answer = dyno("instructions", file, "--operations", operations, "--format", "json", "--set", single, limit=280)
     assert answer.returncode == 0, answer.stderr
     (cell,) = json.loads(answer.stdout)["cells"]
     assert len(cell["per_operation"]) == 2
     # A point read over the wire takes some ten thousand.
-    assert 1e4 < cell["mean"] < 2e5
+    assert all(1e4 < each < 2e5 for each in cell["per_operation"]), cell
     assert cell["for_valgrind"] == for_valgrind
     assert not (tmp_path / "results" / "count" / "report.html").exists()
 

@@ -63,7 +63,7 @@ class Launch:
     """A server to start. Its paths are those of the host: a deployment makes `data` and `folders` be there.
 
     `marker`, `undo_by`: see `LocalHost.start_server`. `loading`: nothing is measured of it.
-    `for_valgrind`: more words at the end where it runs under valgrind.
+    `for_valgrind`: more words at the end where it runs under valgrind. `first_of_child`: see `ServerSystem`.
     """
 
     argv: tuple[str, ...]
@@ -75,6 +75,7 @@ class Launch:
     account: Account | None = None
     loading: bool = False
     for_valgrind: tuple[str, ...] = ()
+    first_of_child: str | None = None
 
 
 class Running(ABC):
