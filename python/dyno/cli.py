@@ -254,6 +254,10 @@ def _pilot(
     return NOT_OK if silent else DONE
 
 
+Configured = tuple[dict[str, str], tuple[str, ...]]
+"""The levels of cells, and the words that valgrind needs on the command line of their server."""
+
+
 @main.command("instructions")
 @_study_options
 @click.option("--scale", default="default", show_default=True)
@@ -283,12 +287,12 @@ def count_instructions(
     """
     rooms = counting(Rooms.open())
     study = shortened(load(file, Rooms.open().kinds(), scale=scale, overrides=overrides), operations)
-    _refuse_uncounted(rooms, study)
+    configured = _configured_to_be_counted(rooms, study)
     done, ending = _carry_out(rooms, study, file, core_binary(), results, work)
     if ending is None or not ending.completed:
         return INTERRUPTED if ending and ending.interrupted else NOT_OK
     found = list(instructions(done.runs, LENGTH, INSTRUCTIONS))
-    _show_instructions(found, form)
+    _show_instructions(found, configured, form)
     lost = [each for each in found if each.mean is None]
     for each in lost:
         levels = " ".join(f"{name}={level}" for name, level in each.levels.items()) or "the only cell"
@@ -296,23 +300,41 @@ def count_instructions(
     return NOT_OK if lost else DONE
 
 
-def _refuse_uncounted(rooms: Rooms, study: Study) -> None:
+def _configured_to_be_counted(rooms: Rooms, study: Study) -> list[Configured]:
+    """What each cell's server is told besides. Raises UserError where a cell cannot be counted."""
+    found = []
     for cell in study.cells:
         system, workload = rooms.systems[cell.system.kind], rooms.workloads[cell.workload.kind]
-        if system.reached_by(system.Options.model_validate(cell.system.options)) is None:
+        options = system.Options.model_validate(cell.system.options)
+        if system.reached_by(options) is None:
             raise UserError(f"{cell.system.kind} lives in the driver's process: there is no server to count")
+        if why := system.why_not_valgrind(options):
+            raise UserError(f"{cell.system.kind} cannot be counted as the study has it: {why}")
         try:
             workload.Options.model_validate(cell.workload.options)
         except ValueError as error:
             raise UserError(
                 f"workload {cell.workload.kind} cannot be cut to a number of operations: {' '.join(str(error).split())}"
             ) from None
+        found.append(
+            ({name: level for name, level in cell.levels.items() if name != LENGTH}, system.for_valgrind(options))
+        )
+    return found
 
 
-def _show_instructions(found: Sequence[Instructions], form: str) -> None:
+def _show_instructions(found: Sequence[Instructions], configured: Sequence[Configured], form: str) -> None:
+    def words(levels: dict[str, str]) -> tuple[str, ...]:
+        return next(words for of, words in configured if of == levels)
+
     if form == "json":
         rows = [
-            {"levels": each.levels, "lengths": each.lengths, "per_operation": each.per_operation, "mean": each.mean}
+            {
+                "levels": each.levels,
+                "lengths": each.lengths,
+                "per_operation": each.per_operation,
+                "mean": each.mean,
+                "for_valgrind": words(each.levels),
+            }
             for each in found
         ]
         click.echo(json.dumps({"counted_by": "valgrind --tool=callgrind", "cells": rows}, indent=1))
@@ -323,6 +345,8 @@ def _show_instructions(found: Sequence[Instructions], form: str) -> None:
         single = ", ".join(f"{value:,.0f}" for value in each.per_operation) or "not counted"
         told = f"{each.mean:,.0f} ({single})" if each.mean is not None and len(each.per_operation) > 1 else single
         click.echo(f"{levels}: {told}")
+    for said in dict.fromkeys(" ".join(words) for _, words in configured if words):
+        click.echo(f"So that valgrind can run it, the server had {said}.")
 
 
 @main.command()

@@ -66,6 +66,7 @@ class Launch:
     """A server to start. Its paths are those of the host: a deployment makes `data` and `folders` be there.
 
     `marker`, `undo_by`: see `LocalHost.start_server`. `loading`: nothing is measured of it.
+    `for_valgrind`: more words at the end where it runs under valgrind. `first_of_child`: see `ServerSystem`.
     """
 
     argv: tuple[str, ...]
@@ -76,6 +77,8 @@ class Launch:
     undo_by: signal.Signals = signal.SIGKILL
     account: Account | None = None
     loading: bool = False
+    for_valgrind: tuple[str, ...] = ()
+    first_of_child: str | None = None
 
 
 class Running(ABC):
@@ -139,6 +142,12 @@ class Deployment(ABC):
     def counted(self) -> Mapping[str, float]:
         """What it counted of the server that ended last, for the run's status."""
         return {}
+
+    def interrupted(self) -> None:  # noqa: B027 - most servers come up, and are asked to end, in seconds
+        """The user wants dyno to end, while a server starts, works or ends.
+
+        See `Interrupt.telling`: it is called by a signal's handler and waits for nothing, and again after a while.
+        """
 
     def destroy(self) -> None:  # noqa: B027 - most have nothing to end
         """End all that `provision` started."""

@@ -9,15 +9,19 @@ from dyno.deployments.base import ENVIRONMENT, Deployment, Launch, Running
 from dyno.hosts import Process
 
 
-class _Native(Running):
+class NativeServer(Running):
+    """A child of dyno's."""
+
     def __init__(self, process: Process) -> None:
         self.process = process
         self.pid = process.pid
 
     def wait(self, timeout: float) -> int | None:
+        """That of its process."""
         return self.process.wait(timeout)
 
     def complaint(self, lines: int = 1, telling: str = "") -> str:
+        """That of its process."""
         return self.process.complaint(lines, telling)
 
 
@@ -27,7 +31,7 @@ class Native(Deployment):
     kind = "native"
     in_container = False
 
-    def start(self, launch: Launch, limit: float) -> Running:
+    def start(self, launch: Launch, limit: float) -> NativeServer:
         """As a child of dyno's."""
         procs = self.joined or self.site.confinement.procs
         confinement = replace(self.site.confinement, under=self.under, procs=procs)
@@ -40,9 +44,9 @@ class Native(Deployment):
             account=account,
             environment=ENVIRONMENT,
         )
-        return _Native(process)
+        return NativeServer(process)
 
     def end(self, running: Running, *, limit: float, farewell: signal.Signals = signal.SIGTERM) -> int:
         """Its undo entry goes with it."""
-        assert isinstance(running, _Native)
+        assert isinstance(running, NativeServer)
         return self.site.host.end_server(running.process, limit=limit, farewell=farewell)

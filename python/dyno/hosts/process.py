@@ -16,6 +16,7 @@ from dyno.hosts.accounts import Account
 from dyno.model.base import RunError
 
 _GRACE_S = 5.0
+_DYING_S = 60.0  # from SIGKILL to the end: memory of many GB is given back, a sync that goes on is waited for
 _LOOKS_AT_ENVIRONMENT = 1000
 _BETWEEN_LOOKS_S = 0.001
 
@@ -119,6 +120,11 @@ class Process:
             self._signal(signal.SIGKILL)
         return self._reap()
 
+    def send(self, number: signal.Signals) -> None:
+        """Send a signal to it and its children, and wait for nothing: a signal's handler may."""
+        if self._popen.returncode is None:
+            self._signal(number)
+
     def kill(self) -> None:
         """End it and its children at once."""
         if self._popen.returncode is None:
@@ -151,7 +157,13 @@ class Process:
             os.killpg(self.pid, number)
 
     def _reap(self) -> int:
-        status = self._popen.wait()
+        try:
+            status = self._popen.wait(_DYING_S)
+        except subprocess.TimeoutExpired:
+            raise RunError(
+                f"{Path(self.argv[0]).name} (process {self.pid}) did not end within {_DYING_S:g} s of being killed: "
+                f"{_state(self.pid)}"
+            ) from None
         for stream in (self._popen.stdin, self._popen.stdout):
             if stream is not None and not stream.closed:
                 with contextlib.suppress(BrokenPipeError):
@@ -160,6 +172,18 @@ class Process:
             os.close(self._pidfd)
             self._pidfd = -1
         return status
+
+
+def _state(pid: int) -> str:
+    """The kernel's word for what a process does, and where in the kernel it waits as far as that may be read."""
+    try:
+        (state,) = re.findall(r"^State:\s*(.+)$", Path(f"/proc/{pid}/status").read_text(), re.MULTILINE)
+    except (OSError, ValueError):
+        return "its state is not known"
+    where = ""
+    with contextlib.suppress(OSError):
+        where = Path(f"/proc/{pid}/wchan").read_text().strip("0\n")
+    return f"its state is {state}{f', in {where}' if where else ''}"
 
 
 class Family:

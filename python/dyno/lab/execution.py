@@ -101,7 +101,8 @@ class Execution:
         outcome, cause = Outcome.OK, None
         self._machine_meter = self.site.machine_meter()
         try:
-            self._measure()
+            with self.interrupt.telling(self.site.deployment.interrupted):
+                self._measure()
         except _Interrupted:
             outcome, cause = Outcome.PARTIAL, "interrupted by a signal to dyno"
         except InvalidRun as error:

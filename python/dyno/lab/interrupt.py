@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 import signal
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from types import FrameType
+from typing import Final
+
+_AGAIN_S: Final = 5.0
 
 
 class Interrupt:
@@ -12,17 +17,40 @@ class Interrupt:
     def __init__(self) -> None:
         self.requested = False
         self._before: dict[int, object] = {}
+        self._told: Callable[[], None] | None = None
 
     def __enter__(self) -> Interrupt:
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             self._before[number] = signal.signal(number, self._hear)
+        self._before[signal.SIGALRM] = signal.signal(signal.SIGALRM, self._remind)
         return self
 
     def __exit__(self, *_exc: object) -> None:
         for number, handler in self._before.items():
             signal.signal(number, handler)  # type: ignore[arg-type]  # what signal.signal itself gave
 
+    @contextmanager
+    def telling(self, hear: Callable[[], None]) -> Iterator[None]:
+        """Meanwhile `hear` is called as the first signal comes, and every five seconds from then on.
+
+        It is called in a signal's handler: it may send signals, and wait for nothing. For what would be waited for too
+        long to ask in between.
+        """
+        self._told = hear
+        try:
+            yield
+        finally:
+            signal.setitimer(signal.ITIMER_REAL, 0)
+            self._told = None
+
     def _hear(self, _number: int, _frame: FrameType | None) -> None:
         if self.requested:
             raise KeyboardInterrupt
         self.requested = True
+        if self._told is not None:
+            signal.setitimer(signal.ITIMER_REAL, _AGAIN_S, _AGAIN_S)
+            self._told()
+
+    def _remind(self, _number: int, _frame: FrameType | None) -> None:
+        if self._told is not None:
+            self._told()

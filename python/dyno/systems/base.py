@@ -81,6 +81,16 @@ class System(ABC, Generic[O]):
         """What says that data files are open with O_DIRECT: an option, or that there is none; None if nothing."""
         return None
 
+    @classmethod
+    def for_valgrind(cls, options: O) -> tuple[str, ...]:  # noqa: ARG003 - most need nothing
+        """Words that the command of a server has to end with where it runs under valgrind."""
+        return ()
+
+    @classmethod
+    def why_not_valgrind(cls, options: O) -> str | None:  # noqa: ARG003 - most can
+        """What the study asks for and cannot be had under valgrind; None where there is nothing."""
+        return None
+
     def __init__(self, options: O, place: Place) -> None:
         self.options = options
         self.place = place

@@ -103,6 +103,7 @@ class PostgresqlSystem(ServerSystem[PostgresqlOptions]):
     program = "postgres"
     account = "postgres"
     telling = "FATAL|PANIC"
+    first_of_child = "InitPostmasterChild"
     leaves_data_alone = _LEAVES_DATA_ALONE
     brings_recipe = True
     buffers_writes = True

@@ -123,6 +123,8 @@ class ServerSystem(System[O]):
     """What asks it to end cleanly."""
     undo_by: ClassVar[signal.Signals] = signal.SIGKILL
     """What ends it at once without leaving anything behind, its data aside."""
+    first_of_child: ClassVar[str | None] = None
+    """The function that each process it forks enters, and only such a process."""
     telling: ClassVar[str] = ""
     """A pattern of the first line of its log that says what went wrong; the last ones do where it is empty."""
     leaves_data_alone: ClassVar[frozenset[str]]
@@ -281,6 +283,8 @@ class ServerSystem(System[O]):
             undo_by=self.undo_by,
             account=self._account(),
             loading=self.loading,
+            for_valgrind=self.for_valgrind(self.options),
+            first_of_child=self.first_of_child,
         )
         self._limits = limit, self._limits[1]
         running = self._start(limit)

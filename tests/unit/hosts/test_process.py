@@ -277,3 +277,18 @@ def test_a_command_that_fails_is_a_run_error_with_its_words(host: LocalHost, tmp
 def test_a_command_that_takes_too_long_is_ended_and_a_run_error(host: LocalHost, tmp_path: Path) -> None:
     with pytest.raises(RunError, match=r"`sleep 1000` did not end within 0.05 s"):
         host.run(["sleep", "1000"], limit=0.05, log=tmp_path / "it")
+
+
+def test_a_process_that_outlives_its_killing_is_told_with_its_state_and_not_waited_for(
+    start: Start, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # The kernel does not let it end where it waits for a device. Stopped by a signal that kills nothing it is as one.
+    process = start("sleep", "1000")
+    monkeypatch.setattr("dyno.hosts.process._DYING_S", 0.1)
+    with monkeypatch.context() as deaf:
+        deaf.setattr(os, "killpg", lambda pid, _: os.kill(pid, signal.SIGSTOP))
+        with pytest.raises(RunError) as caught:
+            process.kill()
+    assert str(caught.value).startswith(f"sleep (process {process.pid}) did not end within 0.1 s of being killed: ")
+    assert "its state is T (stopped)" in str(caught.value)
+    assert process.stop(grace=0) == -signal.SIGKILL

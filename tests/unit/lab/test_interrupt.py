@@ -20,6 +20,18 @@ def test_the_first_signal_asks_and_the_second_ends_at_once(number: int) -> None:
             os.kill(os.getpid(), number)
 
 
+def test_who_waits_hears_of_the_first_signal_at_once_and_of_none_afterwards() -> None:
+    heard: list[str] = []
+    with Interrupt() as interrupt, interrupt.telling(lambda: heard.append("now")):
+        os.kill(os.getpid(), signal.SIGTERM)
+        assert (heard, interrupt.requested) == (["now"], True)
+    with Interrupt() as interrupt:
+        with interrupt.telling(lambda: heard.append("meanwhile")):
+            pass
+        os.kill(os.getpid(), signal.SIGTERM)
+        assert heard == ["now"]
+
+
 def test_the_handlers_from_before_are_there_again_afterwards() -> None:
     before = [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)]
     with Interrupt():
