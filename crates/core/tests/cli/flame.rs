@@ -70,8 +70,14 @@ fn stacks_are_folded_and_drawn() {
     for (name, told) in [
         ("cell-1.svg", "__write (3 samples, 100.00%)"),
         ("cell-1.page.svg", "__write (3 samples, 100.00%)"),
-        ("change.svg", "__write (3 samples, 100.00%; +100.00%)"),
-        ("change.page.svg", "__write (3 samples, 100.00%; +100.00%)"),
+        (
+            "change.svg",
+            "copy_user_generic (3 samples, 100.00%; +100.00%)",
+        ),
+        (
+            "change.page.svg",
+            "copy_user_generic (3 samples, 100.00%; +100.00%)",
+        ),
     ] {
         let svg = fs::read_to_string(folder.path("out").join(name)).unwrap();
         assert!(svg.contains(told), "{name}");
