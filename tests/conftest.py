@@ -39,6 +39,7 @@ ON_THE_MACHINE = (
 """Tests that start servers, drive them, watch the machine and change it."""
 
 
+@pytest.hookimpl(tryfirst=True)  # before pytest-xdist reads the marks
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Where several processes share the tests (pytest-xdist), one has all that touch the machine, one by one."""
     here = Path(__file__).parent
