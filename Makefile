@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 PYTHON ?= python3
 
-.PHONY: help quickstart test setup servers mysql tools format lint types test-rust test-python fuzz benchmarks lock clean
+.PHONY: help quickstart test setup servers mysql tools format lint types test-rust test-python test-machine test-programs fuzz benchmarks lock clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -56,7 +56,13 @@ test-rust: mysql ## tests of the Rust workspace, on real servers
 	cargo test --locked --quiet
 
 test-python: setup tools mysql ## tests of the Python package, on real systems
-	$(BIN)/pytest --numprocesses 2 --dist loadgroup
+	@$(MAKE) --no-print-directory --jobs 2 --output-sync=target test-machine test-programs
+
+test-machine: # those that start servers, watch the machine and change it
+	$(BIN)/pytest -m machine
+
+test-programs: # all others, which have to wait for nobody
+	$(BIN)/pytest -m "not machine"
 
 fuzz: setup ## 100,000 generated study files through `dyno check`
 	$(BIN)/python benchmarks/check_fuzz.py

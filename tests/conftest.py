@@ -39,13 +39,13 @@ ON_THE_MACHINE = (
 """Tests that start servers, drive them, watch the machine and change it."""
 
 
-@pytest.hookimpl(tryfirst=True)  # before pytest-xdist reads the marks
+@pytest.hookimpl(tryfirst=True)  # before pytest selects by marks
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Where several processes share the tests (pytest-xdist), one has all that touch the machine, one by one."""
+    """Mark what touches the machine: one process has all of it, and another may run the rest meanwhile."""
     here = Path(__file__).parent
     for item in items:
         if str(item.path.relative_to(here)).startswith(ON_THE_MACHINE):
-            item.add_marker(pytest.mark.xdist_group("machine"))
+            item.add_marker(pytest.mark.machine)
 
 
 def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
@@ -57,9 +57,8 @@ def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
 
 @pytest.fixture
 def tmp_path(tmp_path: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Pytest's own, which other users may pass through; above it is one more where processes share the tests."""
-    base = tmp_path_factory.getbasetemp()
-    for folder in (*([base.parent] if "PYTEST_XDIST_WORKER" in os.environ else []), base, tmp_path):
+    """Pytest's own, which other users may pass through."""
+    for folder in (tmp_path_factory.getbasetemp(), tmp_path):
         folder.chmod(0o711)
     return tmp_path
 
