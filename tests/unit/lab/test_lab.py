@@ -81,8 +81,9 @@ def test_observers_watch_only_the_cells_that_they_are_to_watch(lab: Laboratory) 
 def test_the_parts_are_operated_in_the_order_of_a_runs_life(lab: Laboratory) -> None:
     lab.run(tried())
     loading = [
-        "system.data_key", "system.prepare", "system.start", "system.ready", "workload.load", "system.stop",
-        "system.snapshot",
+        "system.data_key", "system.after_load",
+        "system.prepare", "system.start", "system.ready", "workload.load", "system.after_load", "system.finish_load",
+        "system.stop", "system.snapshot",
     ]  # fmt: skip
     running = [
         "system.restore", "system.start", "system.ready", "system.data_files", "system.cached",
@@ -90,7 +91,7 @@ def test_the_parts_are_operated_in_the_order_of_a_runs_life(lab: Laboratory) -> 
         "system.facts", "system.status", "system.asked", "system.stop", "system.check",
     ]  # fmt: skip
     ending = ["system.destroy", "system.stop"]
-    assert lab.calls == [*loading, *running, "system.data_key", *running, *ending]
+    assert lab.calls == [*loading, *running, *loading[:2], *running, *ending]
 
 
 def test_the_samples_of_every_observer_are_kept(lab: Laboratory) -> None:
