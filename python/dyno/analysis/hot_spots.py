@@ -116,7 +116,7 @@ def hot_spots(study: Study, table: Table, stacks: pl.DataFrame, rules: Sequence[
         return
     grouping = _grouping(study, rules)
     kinds = {stack: _kind(grouping, stack) for stack in stacks["stack"].unique()}
-    by_run = {int(str(run)): rows for (run,), rows in stacks.group_by("run")}
+    by_run = {int(str(run)): rows for (run,), rows in stacks.group_by("run", maintain_order=True)}
     for cell in study.cells:
         runs = [by_run[run.run] for run in table.ok_runs if run.slot.cell == cell.index and run.run in by_run]
         if runs:
@@ -127,8 +127,10 @@ def shares_by_block(
     study: Study, table: Table, stacks: pl.DataFrame, rules: Sequence[Rule] = ()
 ) -> dict[int, dict[int, Spent]]:
     """Cell -> block -> the shares of that run's samples; arguments as of `hot_spots`."""
+    if not stacks.height:
+        return {}
     grouping = _grouping(study, rules)
-    by_run = {int(str(run)): rows for (run,), rows in stacks.group_by("run")}
+    by_run = {int(str(run)): rows for (run,), rows in stacks.group_by("run", maintain_order=True)}
     kinds = {stack: _kind(grouping, stack) for stack in stacks["stack"].unique()}
     found: dict[int, dict[int, Spent]] = {}
     for run in table.ok_runs:
@@ -157,8 +159,8 @@ def flames_of(study: Study, runs: Sequence[RunRecord], stacks: pl.DataFrame) -> 
         {"run": list(cell_of), "cell": list(cell_of.values())}, schema={"run": pl.Int32, "cell": pl.Int32}
     )
     counted = (
-        stacks.join(with_cells, on="run", how="inner")
-        .group_by("cell", "stack")
+        stacks.join(with_cells, on="run", how="inner", maintain_order="left")
+        .group_by("cell", "stack", maintain_order=True)
         .agg(pl.col("samples").sum())
         .sort("cell", "stack")
     )

@@ -68,7 +68,8 @@ def usages(
     """By run, of those that were observed and of which operations were counted.
 
     `samples` and `intervals` are those of a results folder, with the run's number in `run`; `cpus` is how many the
-    machine has, taken from its clock ticks where it is not known.
+    machine has, taken from its clock ticks where it is not known. Sums are made in the order of the rows, here and in
+    the time lines, since another order may give another last digit, and a report is to be the same each time.
     """
     windows = _windows(runs)
     if not windows.height or not {"run", "metric"} <= set(samples.collect_schema().names()):
@@ -78,16 +79,16 @@ def usages(
         return {}
     counted, written = _operations(intervals, spans), _written(runs, intervals, spans)
     seen = (
-        samples.join(spans.lazy(), on=["run", "source", "time_ns"], how="inner")
+        samples.join(spans.lazy(), on=["run", "source", "time_ns"], how="inner", maintain_order="left")
         .with_columns((pl.col("value") * pl.col("seconds")).alias("amount"))
-        .group_by("run", "source", "subject", "metric")
+        .group_by("run", "source", "subject", "metric", maintain_order=True)
         .agg(pl.col("amount").sum(), pl.col("seconds").sum().alias("told_s"))
         .collect()
     )
     ticks = _cpu_seconds(samples, spans)
     disks = {run.run: run.disk for run in runs}
     found = {}
-    for (number,), table in seen.group_by("run"):
+    for (number,), table in seen.group_by("run", maintain_order=True):
         run = int(str(number))
         if run in counted:
             own = spans.filter(pl.col("run") == run)
@@ -112,7 +113,7 @@ def _spans(samples: pl.LazyFrame, windows: pl.DataFrame) -> pl.DataFrame:
         .unique()
         .sort("run", "source", "time_ns")
         .with_columns(pl.col("time_ns").shift(1).over("run", "source").alias("since_ns"))
-        .join(windows.lazy(), on="run", how="inner")
+        .join(windows.lazy(), on="run", how="inner", maintain_order="left")
         .filter((pl.col("since_ns") >= pl.col("from_ns")) & (pl.col("time_ns") <= pl.col("to_ns")))
         .with_columns(((pl.col("time_ns") - pl.col("since_ns")) / 1e9).alias("seconds"))
         .select("run", "source", "time_ns", "since_ns", "seconds")
@@ -136,7 +137,7 @@ def _written(runs: Sequence[RunRecord], intervals: pl.LazyFrame, spans: pl.DataF
         return {}
     schema = {"run": pl.Int32, "operation": pl.String, "bytes": pl.Float64}
     each = pl.DataFrame(rows, schema=schema, orient="row").lazy()
-    amounts = intervals.join(each, on=["run", "operation"], how="inner").select(
+    amounts = intervals.join(each, on=["run", "operation"], how="inner", maintain_order="left").select(
         "run", "start_ns", "end_ns", (pl.col("count") * pl.col("bytes")).alias("amount")
     )
     return _within(amounts, spans)
@@ -144,13 +145,15 @@ def _written(runs: Sequence[RunRecord], intervals: pl.LazyFrame, spans: pl.DataF
 
 def _within(amounts: pl.LazyFrame, spans: pl.DataFrame) -> dict[int, dict[str, float]]:
     """Run -> source -> what of the `amount` of intervals is of the time that its samples tell of."""
-    bounds = spans.group_by("run", "source").agg(pl.col("since_ns").min(), pl.col("time_ns").max().alias("until_ns"))
+    bounds = spans.group_by("run", "source", maintain_order=True).agg(
+        pl.col("since_ns").min(), pl.col("time_ns").max().alias("until_ns")
+    )
     shared = pl.min_horizontal("end_ns", "until_ns") - pl.max_horizontal("start_ns", "since_ns")
     table = (
-        amounts.join(bounds.lazy(), on="run", how="inner")
+        amounts.join(bounds.lazy(), on="run", how="inner", maintain_order="left")
         .with_columns((shared / (pl.col("end_ns") - pl.col("start_ns"))).alias("share"))
         .filter(pl.col("share") > 0)
-        .group_by("run", "source")
+        .group_by("run", "source", maintain_order=True)
         .agg((pl.col("amount") * pl.col("share")).sum().alias("amount"))
         .collect()
     )
@@ -167,14 +170,14 @@ def _cpu_seconds(samples: pl.LazyFrame, spans: pl.DataFrame) -> dict[int, dict[s
     """
     machine = (pl.col("source") == "machine") & (pl.col("subject") == "machine")
     wanted = samples.filter(machine & (pl.col("metric").str.starts_with("cpu.") | (pl.col("metric") == "stat.ticks")))
-    seen = wanted.join(spans.lazy(), on=["run", "source", "time_ns"], how="inner")
+    seen = wanted.join(spans.lazy(), on=["run", "source", "time_ns"], how="inner", maintain_order="left")
     ticks = seen.filter(pl.col("metric") == "stat.ticks").select(
         "run", "time_ns", (pl.col("value") * pl.col("seconds") / USER_HZ).alias("cpu_s")
     )
     table = (
         seen.filter(pl.col("metric") != "stat.ticks")
-        .join(ticks, on=["run", "time_ns"], how="inner")
-        .group_by("run", "metric")
+        .join(ticks, on=["run", "time_ns"], how="inner", maintain_order="left")
+        .group_by("run", "metric", maintain_order=True)
         .agg((pl.col("value") * pl.col("cpu_s") / 100).sum().alias("state_s"), pl.col("cpu_s").sum())
         .collect()
     )
@@ -194,7 +197,9 @@ def _usage(
     cpus: int | None,
 ) -> Usage:
     """`table` has what one run used, by source, subject and metric."""
-    seconds = {str(source): float(some["seconds"].sum()) for (source,), some in spans.group_by("source")}
+    seconds = {
+        str(source): float(some["seconds"].sum()) for (source,), some in spans.group_by("source", maintain_order=True)
+    }
     totals: dict[str, tuple[float, str]] = {}  # resource -> amount, and the source that told
     means: dict[str, float] = {}
 

@@ -128,7 +128,7 @@ def _is_of_intervals(panel: Panel) -> bool:
 
 def _is_curve(panel: Panel) -> bool:
     """Whether there is a line to be drawn: it takes two points of one series, and one point would be an empty panel."""
-    counts = panel.drawn().points.group_by("series").agg(pl.col("t").n_unique())["t"]
+    counts = panel.drawn().points.group_by("series", maintain_order=True).agg(pl.col("t").n_unique())["t"]
     return bool((counts > 1).any())
 
 
@@ -185,7 +185,7 @@ def _are_many(timed: pl.DataFrame) -> bool:
 
 def _throughput(intervals: pl.DataFrame, start: int) -> pl.DataFrame:
     """All operations of an interval together, drawn at its middle."""
-    whole = intervals.group_by("start_ns", "end_ns").agg(pl.col("count").sum()).sort("start_ns")
+    whole = intervals.group_by("start_ns", "end_ns", maintain_order=True).agg(pl.col("count").sum()).sort("start_ns")
     seconds = (pl.col("end_ns") - pl.col("start_ns")) / SECOND
     return whole.filter(pl.col("end_ns") > pl.col("start_ns")).select(
         (((pl.col("start_ns") + pl.col("end_ns")) / 2 - start) / SECOND).round(3).alias("t"),
@@ -240,10 +240,12 @@ def _by_whom(timed: pl.DataFrame) -> pl.DataFrame:
     ticks = of_machine.filter(pl.col("metric") == "stat.ticks").select("t", (pl.col("value") / 100).alias("cpus"))
     busy = (
         of_machine.filter(pl.col("metric").str.starts_with("cpu."), ~pl.col("metric").is_in(RESTING))
-        .group_by("t")
+        .group_by("t", maintain_order=True)
         .agg(pl.col("value").sum())
-        .join(ticks, on="t", how="inner")
-        .join(watched.group_by("t").agg(pl.col("value").sum().alias("watched")), on="t", how="left")
+        .join(ticks, on="t", how="inner", maintain_order="left")
+        .join(
+            watched.group_by("t", maintain_order=True).agg(pl.col("value").sum().alias("watched")), on="t", how="left"
+        )
         .select(
             "t",
             pl.lit("rest of the machine").alias("series"),
@@ -251,7 +253,7 @@ def _by_whom(timed: pl.DataFrame) -> pl.DataFrame:
         )
     )
     # A process that is met between two samples is told of from the second one on; before that its time is nobody's.
-    since = watched.group_by("series").agg(pl.col("t").min())["t"].max()
+    since = watched.group_by("series", maintain_order=True).agg(pl.col("t").min())["t"].max()
     known = pl.concat([watched, busy]).filter(pl.col("t") >= since)
     # Areas that stand upon each other need a point of each at the same times.
     every = known.select("t").unique().join(known.select("series").unique(), how="cross")
@@ -324,7 +326,7 @@ def _joined(first: pl.Expr, second: pl.Expr) -> pl.Expr:
 
 def _busiest(found: pl.DataFrame) -> pl.DataFrame:
     """Without the subjects that do nothing, and of the others those that do the most."""
-    totals = found.group_by("subject").agg(pl.col("value").sum()).filter(pl.col("value") > 0)
+    totals = found.group_by("subject", maintain_order=True).agg(pl.col("value").sum()).filter(pl.col("value") > 0)
     kept = totals.sort(["value", "subject"], descending=[True, False]).head(MOST_SUBJECTS)["subject"]
     return found.filter(pl.col("subject").is_in(kept.to_list()))
 
@@ -332,7 +334,7 @@ def _busiest(found: pl.DataFrame) -> pl.DataFrame:
 def _summed(found: pl.DataFrame, series: pl.Expr) -> pl.DataFrame:
     return (
         found.filter(pl.col("value").is_finite())
-        .group_by("t", series.alias("series"))
+        .group_by("t", series.alias("series"), maintain_order=True)
         .agg(pl.col("value").sum())
         .sort("t", "series")
     )
@@ -351,7 +353,11 @@ def _thinned(panel: Panel, width: float | None) -> Panel:
     if width is None:
         return panel
     middle = ((pl.col("t") / width).floor() + 0.5) * width
-    points = panel.points.group_by(middle.round(3).alias("t"), "series").agg(pl.col("value").mean()).sort("t", "series")
+    points = (
+        panel.points.group_by(middle.round(3).alias("t"), "series", maintain_order=True)
+        .agg(pl.col("value").mean())
+        .sort("t", "series")
+    )
     return replace(panel, points=points)
 
 
