@@ -24,8 +24,8 @@ INSTRUCTIONS: Final = "valgrind.instructions"
 _BLOCKS: Final = 2
 _GRACE_S: Final = 5.0  # for a server that was told already to end at once
 _SLOWER: Final = 10.0
-"""Of the limits. MariaDB took 4 s to come up where it takes 0.4 s; of code alone callgrind makes up to a hundred times
-as much, but a server that needs a tenth of its limits is there natively for no other reason than that it hangs."""
+"""Of the limits. MariaDB came up in 4 to 9 s, so ten times the 120 s that it may take natively leave room; longer waits
+hide only that it hangs."""
 _COLLECTED: Final = re.compile(r"Collected\s*:\s*(\d+)")
 _LEFT_OUT: Final = ("duration", "warmup", "warmup_operations", "warmup_detect", "rate", "arrivals", "min_rate_reached")
 """What would do other operations than the ones counted, or wants a pace that nothing under valgrind can keep."""
