@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 PYTHON ?= python3
 
-.PHONY: help quickstart test setup servers mysql tools format lint types test-rust test-python test-machine test-programs fuzz benchmarks lock clean
+.PHONY: help quickstart test setup servers mysql tools format lint types test-rust test-python test-machine test-programs test-alone fuzz benchmarks lock clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -57,12 +57,16 @@ test-rust: mysql ## tests of the Rust workspace, on real servers
 
 test-python: setup tools mysql ## tests of the Python package, on real systems
 	@$(MAKE) --no-print-directory --jobs 2 --output-sync=target test-machine test-programs
+	@$(MAKE) --no-print-directory test-alone
 
 test-machine: # those that start servers, watch the machine and change it
 	$(BIN)/pytest -m machine
 
 test-programs: # all others, which have to wait for nobody
-	$(BIN)/pytest -m "not machine"
+	$(BIN)/pytest -m "not machine and not alone"
+
+test-alone: # those that whoever else is busy on the machine would prove wrong
+	$(BIN)/pytest -m alone
 
 fuzz: setup ## 100,000 generated study files through `dyno check`
 	$(BIN)/python benchmarks/check_fuzz.py

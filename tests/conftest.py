@@ -31,20 +31,28 @@ def pytest_configure(config: pytest.Config) -> None:
 ON_THE_MACHINE = (
     "contract/",
     "end_to_end/test_perf.py",
-    "end_to_end/test_planted_bottlenecks.py",
     "end_to_end/test_probe.py",
     "end_to_end/test_servers.py",
     "studies/",
 )
 """Tests that start servers, drive them, watch the machine and change it."""
 
+ALONE = ("end_to_end/test_planted_bottlenecks.py",)
+"""Tests of what holds a machine back, which another busy process would be a second answer to."""
+
 
 @pytest.hookimpl(tryfirst=True)  # before pytest selects by marks
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark what touches the machine: one process has all of it, and another may run the rest meanwhile."""
+    """Mark what touches the machine: one process has all of it, and another may run the rest meanwhile.
+
+    What is to be alone there is marked by itself, and run when both have ended.
+    """
     here = Path(__file__).parent
     for item in items:
-        if str(item.path.relative_to(here)).startswith(ON_THE_MACHINE):
+        path = str(item.path.relative_to(here))
+        if path.startswith(ALONE):
+            item.add_marker(pytest.mark.alone)
+        elif path.startswith(ON_THE_MACHINE):
             item.add_marker(pytest.mark.machine)
 
 

@@ -37,7 +37,8 @@ def lacking(planted: Planted, folder: Path) -> str | None:
     return "; ".join(f"{check.name}: {check.found}" for check in missing) or None
 
 
-BUSY = 50.0  # per cent of the CPUs that others use, beyond which they are a bottleneck of their own
+BUSY = 50.0  # per cent of the CPUs that others use, beyond which they are a bottleneck of their own, and rightly named
+OTHERS = "of the CPUs went to processes that were not watched"
 TRIES = 3
 
 
@@ -63,10 +64,16 @@ def test_a_planted_bottleneck_is_named(planted: Planted, tmp_path: Path) -> None
             break
     busy = f"others used {others:.0f}% of the CPUs: nothing is planted alone here" if others >= BUSY else ""
     told = [(run.outcome, run.cause, run.status, run.responses) for run, _ in named(planted, results)]
-    assert names == [planted.expected] * len(names), (busy, told)
+    true = {planted.expected, "cpu-all"} if busy else {planted.expected}
+    assert names
+    assert set(names) <= true, (busy, told)
     verdicts = [each for each in found(results).verdicts if planted.is_in(results.study.cells[each.cell])]
     assert verdicts
     for verdict in verdicts:
-        assert verdict.kind == planted.expected, (busy, verdict)
-        assert SAYS[planted.name] in verdict.sentence
-        assert (verdict.agree, verdict.runs) == (2, 2)
+        assert verdict.kind in true, (busy, verdict)
+        if verdict.kind == planted.expected:
+            assert SAYS[planted.name] in verdict.sentence
+        else:
+            assert any(OTHERS in each for each in verdict.against), verdict
+        assert verdict.runs == 2
+        assert verdict.agree == 2 or busy
