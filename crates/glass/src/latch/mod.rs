@@ -1,0 +1,40 @@
+//! Latches: short locks on memory that threads share, never held while waiting for a lock or for a disk's sync.
+//!
+//! Whoever holds several takes them in this order: pages from the root down and from left to right, then a partition of
+//! the buffer pool's directory, then the log's buffer. The lock table's partitions are taken with no page latched.
+
+mod absent;
+mod guarded;
+mod real;
+
+pub use absent::NoLatch;
+pub use guarded::{Exclusive, Guarded, Shared};
+pub use real::RwLatch;
+
+/// A latch that several may hold shared or one exclusively.
+#[allow(unsafe_code)]
+pub trait Latch: Default + Send + Sync + 'static {
+    /// Whether it keeps anybody out.
+    const REAL: bool;
+
+    /// Waits for it, shared.
+    fn lock_shared(&self);
+
+    /// Waits for it, exclusively.
+    fn lock_exclusive(&self);
+
+    /// Takes it exclusively if nobody has it.
+    fn try_lock_exclusive(&self) -> bool;
+
+    /// Gives back what [`Self::lock_shared`] took.
+    ///
+    /// # Safety
+    /// The caller holds it so.
+    unsafe fn unlock_shared(&self);
+
+    /// Gives back what [`Self::lock_exclusive`] took.
+    ///
+    /// # Safety
+    /// The caller holds it so.
+    unsafe fn unlock_exclusive(&self);
+}
