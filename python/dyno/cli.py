@@ -372,7 +372,20 @@ def run(file: Path, scale: str, overrides: tuple[str, ...], results: Path, work:
     return _conclude(done.folder, ending)
 
 
-@main.command()
+class _ProbeCommand(click.Command):
+    """Its help lists the kinds, which no file does."""
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002 - click's
+        try:
+            kinds = Rooms.open().interventions
+        except UserError as error:  # another package's kind that cannot be loaded; no command but help works then
+            formatter.write_text(f"dyno: {error}")
+            return
+        with formatter.section("Kinds (docs/probes.md)"):
+            formatter.write_dl([(name, kinds[name].about()) for name in sorted(kinds)])
+
+
+@main.command(cls=_ProbeCommand)
 @_study_options
 @click.option("--cell", metavar="FACTOR=LEVEL,...", help="Which cell; may be left out where the study has one.")
 @click.option("--only", multiple=True, metavar="KIND,...", help="These interventions alone; default: all that can be.")
