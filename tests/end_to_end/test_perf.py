@@ -117,6 +117,18 @@ def test_instructions_are_counted_where_no_counter_does(
     # A point read over the wire takes some ten thousand.
     assert all(1e4 < each < 2e5 for each in cell["per_operation"]), cell
     assert cell["for_valgrind"] == for_valgrind
+    # Each run has what its instructions were spent on, and of these the figures are.
+    (folder,) = (tmp_path / "results" / "count" / "pilots").iterdir()
+    for run in folder.glob("runs/*"):
+        counted = json.loads((run / "run.json").read_text())["status"]["valgrind.instructions"]
+        assert pl.read_parquet(run / "functions.parquet")["instructions"].sum() == counted
+    for block, total in enumerate(cell["per_operation"]):
+        assert sum(group["per_operation"][block] for group in cell["groups"]) == pytest.approx(total)
+    known = {group["group"]: group["share"] for group in cell["groups"]}
+    assert known["parsing"] > 0
+    assert known["rows"] > 0
+    assert known.get("other", 0) < 0.5, known
+    assert {"kernel"}.isdisjoint(function["module"] for function in cell["functions"])
     assert not (tmp_path / "results" / "count" / "report.html").exists()
 
 
