@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
+import os
 import re
+import shutil
+import signal
 import subprocess
 from collections import Counter
 from pathlib import Path
 
 import pytest
 
+from dyno.deployments.base import Launch, Site
+from dyno.deployments.native import NativeServer
+from dyno.hosts import LocalHost
 from dyno.lab.callgrind import Function, self_costs
+from dyno.lab.counting import INSTRUCTIONS, Counted
+from dyno.model.base import RunError
+from tests.contract.conftest import LIMIT_S
+from tests.making import until
 
 PROGRAM = r"""
 #include <stdlib.h>
@@ -66,7 +76,7 @@ def test_of_a_real_profile_it_reads_what_callgrind_annotate_does(program: Path, 
     expected: Counter[str] = Counter()
     # `1,234  file:function [object]`; a function that others are inlined into has a line for each file.
     for cost, name in re.findall(r"^ *([\d,]+)  .*?:([^:\n]+?)(?: \[[^\]\n]*\])?$", said, re.M):
-        symbol = re.sub(r"'\d+$", "", name)
+        symbol = re.sub(r"'\d+$|@@?GLIBC.*", "", name)  # neither the level of recursion nor the version
         expected[symbol] += int(cost.replace(",", ""))
     del expected["PROGRAM TOTALS"]
     by_symbol: Counter[str] = Counter()
@@ -93,3 +103,56 @@ def test_of_a_child_only_what_came_after_its_first_function_is_in_its_profile(pr
     assert Function("deeper", "program") not in of_child
     assert of_parent[planted] == whole_counts[planted]
     assert of_child.total() + of_parent.total() == counted
+
+
+@pytest.fixture
+def counted(host: LocalHost, tmp_path: Path) -> Counted:
+    return Counted(Site(host=host, folder=tmp_path, work=tmp_path, logs=tmp_path))
+
+
+def started(deployment: Counted, folder: Path) -> NativeServer:
+    """A program that ends when there is a file `on`."""
+    argv = ("sh", "-c", 'while [ ! -e "$0" ]; do :; done', str(folder / "on"))
+    launch = Launch(argv=argv, log=folder / "log", marker=argv[-1], data=folder, folders=(folder,))
+    running = deployment.start(launch, LIMIT_S)
+    until(lambda: (folder / "callgrind").exists())
+    return running
+
+
+def test_a_program_that_ends_tells_what_it_took_by_function(counted: Counted, tmp_path: Path) -> None:
+    running = started(counted, tmp_path)
+    (tmp_path / "on").touch()
+    running.wait(LIMIT_S)
+    assert counted.end(running, limit=LIMIT_S) == 0
+    functions = counted.functions()
+    assert functions is not None
+    assert counted.counted() == {INSTRUCTIONS: functions["instructions"].sum()}
+    assert {"dash", "libc.so.6"} <= set(functions["module"])
+
+
+def test_one_that_is_killed_tells_nothing_and_its_end_is_for_the_system_to_judge(
+    counted: Counted, tmp_path: Path
+) -> None:
+    running = started(counted, tmp_path)
+    running.process.send(signal.SIGKILL)
+    running.wait(LIMIT_S)
+    assert counted.end(running, limit=LIMIT_S) == -signal.SIGKILL
+    assert (counted.counted(), counted.functions()) == ({}, None)
+
+
+def test_one_that_leaves_no_profile_is_an_error_of_one_line(
+    counted: Counted, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # valgrind itself, which is told to throw its profile away.
+    wrapper = tmp_path / "bin" / "valgrind"
+    wrapper.parent.mkdir()
+    words = r"${@/#--callgrind-out-file=*/--callgrind-out-file=\/dev\/null}"
+    wrapper.write_text(f'#!/bin/bash\nexec {shutil.which("valgrind")} "{words}"\n')
+    wrapper.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{wrapper.parent}:{os.environ['PATH']}")
+    running = started(counted, tmp_path)
+    (tmp_path / "on").touch()
+    running.wait(LIMIT_S)
+    with pytest.raises(RunError, match=r"^valgrind counted \d+ instructions, and its profiles .* have 0: [^\n]*$"):
+        counted.end(running, limit=LIMIT_S)
+    assert (counted.counted(), counted.functions()) == ({}, None)

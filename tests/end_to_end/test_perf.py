@@ -109,8 +109,10 @@ def test_instructions_are_counted_where_no_counter_does(
 ) -> None:
     # MariaDB never came up: valgrind let no thread run while one waited for io_uring. Of PostgreSQL what its start took
     # was counted once more for each process that it forked, and two starts differed by more than the operations took.
-    file, single = _studied(tmp_path, system), "factors.mix=[c]"
-    answer = dyno("instructions", file, "--operations", operations, "--format", "json", "--set", single, limit=280)
+    file, mine = _studied(tmp_path, system), tmp_path / "mine.toml"
+    mine.write_text("[[rule]]\ngroup = 'all of libc'\nmodule = '^libc\\.so'\n")
+    words = ["--operations", operations, "--set", "factors.mix=[c]", "--hot-spots", mine]
+    answer = dyno("instructions", file, *words, "--format", "json", limit=280)
     assert answer.returncode == 0, answer.stderr
     (cell,) = json.loads(answer.stdout)["cells"]
     assert len(cell["per_operation"]) == 2
@@ -125,10 +127,11 @@ def test_instructions_are_counted_where_no_counter_does(
     for block, total in enumerate(cell["per_operation"]):
         assert sum(group["per_operation"][block] for group in cell["groups"]) == pytest.approx(total)
     known = {group["group"]: group["share"] for group in cell["groups"]}
-    assert known["parsing"] > 0
     assert known["rows"] > 0
-    assert known.get("other", 0) < 0.5, known
-    assert {"kernel"}.isdisjoint(function["module"] for function in cell["functions"])
+    assert "all of libc" in known
+    assert not {"copy", "memory management"} & {each["group"] for each in cell["functions"] if "libc" in each["module"]}
+    # Debian's servers bring no names of their static functions.
+    assert known["other"] < 0.7, known
     assert not (tmp_path / "results" / "count" / "report.html").exists()
 
 

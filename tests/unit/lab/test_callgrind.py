@@ -129,5 +129,5 @@ def test_a_profile_that_is_missing_is_one_line(
 
 
 def test_without_a_log_valgrind_told_nothing(tmp_path: Path) -> None:
-    with pytest.raises(RunError, match="valgrind told nothing: .*No such file"):
+    with pytest.raises(RunError, match=r"valgrind told nothing: .*No such file"):
         read_counts(tmp_path / "callgrind")
