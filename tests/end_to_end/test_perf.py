@@ -135,14 +135,31 @@ def test_instructions_are_counted_where_no_counter_does(
     assert not (tmp_path / "results" / "count" / "report.html").exists()
 
 
-def test_what_valgrind_cannot_run_is_refused_where_a_study_asks_for_it(dyno: Dyno, tmp_path: Path) -> None:
-    file = _studied(tmp_path, "mariadb")
-    answer = dyno("instructions", file, "--set", "system.config.innodb_use_native_aio=true")
+@pytest.mark.parametrize(
+    ("system", "asked", "why"),
+    [
+        (
+            "mariadb",
+            "system.config.innodb_use_native_aio=true",
+            "innodb_use_native_aio has to be off: while one thread waits for io_uring, valgrind lets none run",
+        ),
+        *(
+            (
+                system,
+                "system.config.stop=kill",
+                "stop has to be clean: a server that is killed does not tell what it counted",
+            )
+            for system in ("mariadb", "postgresql")
+        ),
+    ],
+)
+def test_what_valgrind_cannot_run_is_refused_where_a_study_asks_for_it(
+    dyno: Dyno, tmp_path: Path, system: str, asked: str, why: str
+) -> None:
+    # Killed and started again, a server told what it took to come back, as if that were the run.
+    answer = dyno("instructions", _studied(tmp_path, system), "--set", asked)
     assert (answer.returncode, answer.stdout) == (2, "")
-    assert answer.stderr == (
-        "dyno: mariadb cannot be counted as the study has it: innodb_use_native_aio has to be off: "
-        "while one thread waits for io_uring, valgrind lets none run\n"
-    )
+    assert answer.stderr == f"dyno: {system} cannot be counted as the study has it: {why}\n"
 
 
 @pytest.mark.parametrize("system", ["mariadb", "postgresql"])
