@@ -20,12 +20,11 @@ from dyno.hosts import LocalHost, UndoJournal
 from dyno.hosts.local import core_binary
 from dyno.lab import Interrupt, Rooms
 from dyno.model.base import RunError
-from dyno.model.run import Outcome, RunRecord
-from dyno.model.study import Cell, Factor, HostSpec, KindSpec, Level, Limits, Replicates, Require, Study
+from dyno.model.study import KindSpec
 from dyno.selfcheck.measure import Bench
-from dyno.stats import paired_ratio
 from dyno.systems.base import Place
 from measuring import verdict
+from watched import pairs
 
 LIMIT_S = 60.0
 SERVERS: dict[str, tuple[str, dict[str, Any]]] = {
@@ -57,7 +56,7 @@ def main() -> int:
                 held.append(verdict(f"{title}: ms of the server's CPU", [server], 5.0))
         if options.blocks:
             bench = Bench(Rooms.open(), host, core_binary(), folder, Interrupt(), print)
-            pairs(bench, options.blocks, options.hz)
+            pairs(bench, options.blocks, KindSpec(kind="database", options={"hz": options.hz}))
     return 0 if all(held) else 1
 
 
@@ -102,58 +101,6 @@ def cpu_s(pid: int) -> float:
             continue  # it ended meanwhile
         used += sum(round(1e9 * cpu_s(int(child))) for child in children)
     return used / 1e9
-
-
-def pairs(bench: Bench, blocks: int, hz: float) -> None:
-    """Throughput and CPU time with the observer over those without."""
-    runs, _ = bench.run(study(blocks, hz), lambda cell: cell.levels["watched"] == "yes")
-    for response in ("throughput", "latency_p99"):
-        with_it, without = (of(runs, level, response) for level in ("yes", "no"))
-        ratio = paired_ratio(without, with_it, 0.95)
-        if ratio is not None:
-            said = f"{ratio.ratio:.3f} [{ratio.lo:.3f}, {ratio.hi:.3f}]"
-            print(f"{response} with / without at {hz:g} Hz: {said}, {ratio.n} pairs")
-
-
-def of(runs: Any, level: str, response: str) -> list[float]:
-    """By block; ends the benchmark where a run is not ok."""
-    found: list[RunRecord] = sorted((run for run in runs if run.levels["watched"] == level), key=lambda r: r.slot.block)
-    if wrong := [run.cause for run in found if run.outcome is not Outcome.OK]:
-        sys.exit(f"a run is not ok: {wrong[0]}")
-    return [run.responses[response] for run in found]
-
-
-def study(blocks: int, hz: float) -> Study:
-    """The same cell twice."""
-    levels = ("yes", "no")
-    return Study(
-        study="database-cost",
-        question="What does the observer cost?",
-        scale="default",
-        factors=(Factor(name="watched", levels=tuple(Level(value=level) for level in levels)),),
-        compare=None,
-        cells=tuple(
-            Cell(
-                index=index,
-                levels={"watched": level},
-                host=HostSpec(require=Require.model_validate({"free_disk": "64 MiB"})),
-                system=KindSpec(kind="mariadb", options={"innodb_buffer_pool_size": "128M"}),
-                workload=KindSpec(
-                    kind="ycsb",
-                    options={"mix": "c", "records": 20000, "threads": 4, "duration": "6 s", "warmup": "1 s"},
-                ),
-            )
-            for index, level in enumerate(levels)
-        ),
-        replicates=Replicates.model_validate({"precision": "0.01%", "retries": 0, "min": blocks, "max": blocks}),
-        observe=(KindSpec(kind="database", options={"hz": hz}),),
-        limits=Limits(),
-        order="randomised",
-        prepare="once",
-        restore="copy",
-        seed=1,
-        source_sha256="",
-    )
 
 
 if __name__ == "__main__":

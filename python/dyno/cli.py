@@ -17,7 +17,6 @@ from rich.console import Console
 
 from dyno import __version__
 from dyno.analysis import (
-    Instructions,
     Session,
     agreement,
     analyse,
@@ -47,7 +46,7 @@ from dyno.model.disturbances import disturbances
 from dyno.model.findings import Findings
 from dyno.model.flames import DrawnFlame
 from dyno.model.gate import Gate
-from dyno.model.hot_spots import Rule, parse_rules
+from dyno.model.hot_spots import Rule, parse_rules, rules_in
 from dyno.model.responses import lookup
 from dyno.model.responses import names as response_names
 from dyno.model.run import Outcome, RunRecord
@@ -60,6 +59,7 @@ from dyno.probing import build_probe, told
 from dyno.progress import listener
 from dyno.report import to_csv, to_json
 from dyno.report import write as write_report
+from dyno.report.instructions import Configured, instructions_as_csv, instructions_as_json, show_instructions
 from dyno.report.selfcheck import block, block_of
 from dyno.report.terminal import show as show_findings
 from dyno.report.terminal import show_folders, show_forecasts, show_selfcheck, show_timing
@@ -254,8 +254,21 @@ def _pilot(
     return NOT_OK if silent else DONE
 
 
-Configured = tuple[dict[str, str], tuple[str, ...]]
-"""The levels of cells, and the words that valgrind needs on the command line of their server."""
+def _rules(file: Path | None) -> tuple[Rule, ...]:
+    if file is None:
+        return ()
+    try:
+        return parse_rules(file.read_text(encoding="utf-8"), str(file))
+    except (OSError, UnicodeDecodeError) as error:
+        raise UserError(f"--hot-spots {file}: {getattr(error, 'strerror', None) or error}") from error
+
+
+_hot_spots = click.option(
+    "--hot-spots",
+    "rules",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="More rules of what functions do (TOML), asked before dyno's own.",
+)
 
 
 @main.command("instructions")
@@ -268,35 +281,44 @@ Configured = tuple[dict[str, str], tuple[str, ...]]
     show_default=True,
     help="Count so many, and twice as many: the difference is that of operations alone.",
 )
+@_hot_spots
 @_places
-@click.option("--format", "form", type=click.Choice(["table", "json"]), default="table", show_default=True)
+@click.option("--format", "form", type=click.Choice(["table", "json", "csv"]), default="table", show_default=True)
 @_answers_for_errors
 def count_instructions(
     file: Path,
     scale: str,
     overrides: tuple[str, ...],
     operations: int,
+    rules: Path | None,
     results: Path,
     work: Path | None,
     form: str,
 ) -> int:
     """Count the instructions per operation of each cell's server under valgrind, where no hardware counter does.
 
-    Each cell is run twice at two lengths, natively and without limits, some fifty times slower than it is. The runs are
-    kept as those of a pilot, and count in nothing else.
+    And tell what they were spent on, by the functions that took them. Each cell is run twice at two lengths, natively
+    and without limits, some fifty times slower than it is. The runs are kept as those of a pilot, and count in nothing
+    else.
     """
     rooms = counting(Rooms.open())
-    study = shortened(load(file, Rooms.open().kinds(), scale=scale, overrides=overrides), operations)
+    whole = load(file, Rooms.open().kinds(), scale=scale, overrides=overrides)
+    known = (*_rules(rules), *rules_in(whole.observe))
+    study = shortened(whole, operations)
     configured = _configured_to_be_counted(rooms, study)
     done, ending = _carry_out(rooms, study, file, core_binary(), results, work)
     if ending is None or not ending.completed:
         return INTERRUPTED if ending and ending.interrupted else NOT_OK
-    found = list(instructions(done.runs, LENGTH, INSTRUCTIONS))
-    _show_instructions(found, configured, form)
+    found = list(instructions(done.runs, LENGTH, INSTRUCTIONS, done.all_functions().collect(), known))
+    if form == "json":
+        click.echo(instructions_as_json(found, configured))
+    elif form == "csv":
+        click.echo(instructions_as_csv(found), nl=False)
+    else:
+        show_instructions(found, configured, Console(highlight=False))
     lost = [each for each in found if each.mean is None]
     for each in lost:
-        levels = " ".join(f"{name}={level}" for name, level in each.levels.items()) or "the only cell"
-        click.echo(f"dyno: {levels}: was not counted at both lengths; see {done.folder}", err=True)
+        click.echo(f"dyno: {each.name}: was not counted at both lengths; see {done.folder}", err=True)
     return NOT_OK if lost else DONE
 
 
@@ -322,33 +344,6 @@ def _configured_to_be_counted(rooms: Rooms, study: Study) -> list[Configured]:
     return found
 
 
-def _show_instructions(found: Sequence[Instructions], configured: Sequence[Configured], form: str) -> None:
-    def words(levels: dict[str, str]) -> tuple[str, ...]:
-        return next(words for of, words in configured if of == levels)
-
-    if form == "json":
-        rows = [
-            {
-                "levels": each.levels,
-                "lengths": each.lengths,
-                "per_operation": each.per_operation,
-                "mean": each.mean,
-                "for_valgrind": words(each.levels),
-            }
-            for each in found
-        ]
-        click.echo(json.dumps({"counted_by": "valgrind --tool=callgrind", "cells": rows}, indent=1))
-        return
-    click.echo("Instructions per operation of the server in user mode, counted by valgrind's callgrind:")
-    for each in found:
-        levels = " ".join(f"{name}={level}" for name, level in each.levels.items()) or "the only cell"
-        single = ", ".join(f"{value:,.0f}" for value in each.per_operation) or "not counted"
-        told = f"{each.mean:,.0f} ({single})" if each.mean is not None and len(each.per_operation) > 1 else single
-        click.echo(f"{levels}: {told}")
-    for said in dict.fromkeys(" ".join(words) for _, words in configured if words):
-        click.echo(f"So that valgrind can run it, the server had {said}.")
-
-
 @main.command()
 @_answers_for_errors
 def schema() -> int:
@@ -372,7 +367,20 @@ def run(file: Path, scale: str, overrides: tuple[str, ...], results: Path, work:
     return _conclude(done.folder, ending)
 
 
-@main.command()
+class _ProbeCommand(click.Command):
+    """Its help lists the kinds, which no file does."""
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002 - click's
+        try:
+            kinds = Rooms.open().interventions
+        except UserError as error:  # another package's kind that cannot be loaded; no command but help works then
+            formatter.write_text(f"dyno: {error}")
+            return
+        with formatter.section("Kinds (docs/probes.md)"):
+            formatter.write_dl([(name, kinds[name].about()) for name in sorted(kinds)])
+
+
+@main.command(cls=_ProbeCommand)
 @_study_options
 @click.option("--cell", metavar="FACTOR=LEVEL,...", help="Which cell; may be left out where the study has one.")
 @click.option("--only", multiple=True, metavar="KIND,...", help="These interventions alone; default: all that can be.")
@@ -584,23 +592,6 @@ def _flames(results: Results) -> list[DrawnFlame]:
     """The flame graphs of a report; none where no call stacks were taken."""
     flames = list(flames_of(results.study, results.runs, results.all_stacks().collect()))
     return draw(core_binary(), flames) if flames else []
-
-
-def _rules(file: Path | None) -> tuple[Rule, ...]:
-    if file is None:
-        return ()
-    try:
-        return parse_rules(file.read_text(encoding="utf-8"), str(file))
-    except (OSError, UnicodeDecodeError) as error:
-        raise UserError(f"--hot-spots {file}: {getattr(error, 'strerror', None) or error}") from error
-
-
-_hot_spots = click.option(
-    "--hot-spots",
-    "rules",
-    type=click.Path(path_type=Path, dir_okay=False),
-    help="More rules of what functions do (TOML), asked before dyno's own.",
-)
 
 
 def _what_is_wrong(study: Study, runs: Sequence[RunRecord], findings: Findings) -> list[str]:

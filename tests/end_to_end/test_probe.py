@@ -14,8 +14,10 @@ from typing import Any
 import pytest
 
 from dyno.hosts import leftovers
+from dyno.hosts.interventions.base import Intervention
 from dyno.hosts.joint import controller
 from dyno.hosts.programs import find
+from dyno.model import registry
 from tests.end_to_end.conftest import DYNO, Dyno
 from tests.making import until
 
@@ -105,6 +107,27 @@ def test_what_cannot_be_made_is_left_out_with_the_reason(dyno: Dyno, study: Stud
     assert "no message passes between them" in answer.stderr
     assert "the system has all CPUs already" in answer.stderr
     assert "Traceback" not in answer.stderr
+
+
+def test_help_lists_every_kind_with_its_control_and_what_it_refuses(dyno: Dyno) -> None:
+    answer = dyno("probe", "--help")
+    assert answer.returncode == 0, answer.stderr
+    told = "".join(answer.stdout.split())
+    kinds = registry.find("dyno.hosts.interventions", Intervention)  # type: ignore[type-abstract]
+    assert "io-operations-limit" in kinds
+    for name, kind in kinds.items():
+        assert "".join(f"{name}{kind.about()}".split()) in told
+
+
+@pytest.mark.skipif(
+    os.geteuid() != 0 or getattr(controller("io"), "version", 2) == 2, reason="needs groups of version 1"
+)
+@pytest.mark.parametrize("kind", ["io-limit", "io-operations-limit"])
+def test_a_limit_that_buffered_writes_would_pass_is_told_before_any_run(kind: str, dyno: Dyno, study: Study) -> None:
+    answer = dyno("probe", study(SQLITE), "--cell", "mix=f", "--only", kind)
+    assert answer.returncode == 2
+    assert f"{kind}: what is written through page cache is written by the kernel" in answer.stderr
+    assert len(answer.stderr.splitlines()) == 1
 
 
 def test_what_a_server_would_refuse_as_it_runs_is_told_before_it_does(dyno: Dyno, study: Study) -> None:

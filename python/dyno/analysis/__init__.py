@@ -7,13 +7,12 @@ from dyno.analysis.folders import agreement, compare_folders
 from dyno.analysis.forecasting import forecast as forecast_throughput
 from dyno.analysis.gate import Session, cannot_tell, gate_blocks, gate_sessions, refuse_unlike
 from dyno.analysis.hot_spots import flames_of
-from dyno.analysis.instructions import Instructions, instructions
+from dyno.analysis.instructions import instructions
 from dyno.analysis.timing import timing
 from dyno.analysis.unmeasured import why_unmeasured
 from dyno.analysis.usage import usages
 
 __all__ = [
-    "Instructions",
     "Session",
     "agreement",
     "analyse",

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
+from dyno.analysis.demands import LIMIT
 from dyno.analysis.observed import THRESHOLDS, observed
 from dyno.analysis.table import pace_of
 from dyno.model.findings import Bottleneck
@@ -33,9 +34,6 @@ FAMILY: Final[Mapping[str, str]] = {
 
 _FULL_OR_NOTHING: Final = ("cpu-quota", "cpu-all", "cpu-thread", "network", "disk-bandwidth")
 """Places that hold nothing back unless they are full."""
-
-LIMIT: Final = "limit."
-"""How the figures of limits of I/O begin."""
 
 
 @dataclass(frozen=True)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple
+from typing import Any, Final, Literal, NamedTuple
 
 from dyno import stats
+from dyno.analysis.device import amounts_a_second
 from dyno.analysis.shape import counts_clients, is_clients
 from dyno.analysis.table import Table
 from dyno.model.findings import Interval
@@ -16,7 +17,11 @@ from dyno.model.run import RunRecord
 from dyno.model.study import Cell, Factor, Study
 from dyno.model.usage import Usage
 
-Shared = Literal["cpu", "disk", "network"]
+Shared = Literal["cpu", "disk", "network", "limit"]
+
+LIMIT: Final = "limit."
+"""How the names of limits of the disk begin; then comes what is limited, as `Disk.limits` has it."""
+LIMITED: Final = {"read_bytes": "bytes read", "write_bytes": "bytes written", "reads": "reads", "writes": "writes"}
 
 
 @dataclass(frozen=True)
@@ -42,7 +47,8 @@ def uses(cell: Cell, used: Usage) -> Iterator[Use]:
     """Each pool of servers that operations shared, as far as it was observed.
 
     CPUs are several pools where a limit or a pin holds some processes back: those of the machine, and those that the
-    held back may use. A quota counts as so many CPUs.
+    held back may use. A quota counts as so many CPUs. A limit of the disk takes its time for each read
+    or byte that it lets pass, but nobody's: who comes later than that does not wait.
     """
     per_op, per_s = used.per_op, used.per_s
     system = "server.cpu" if "server.cpu" in per_op else "driver.cpu"  # an embedded store runs in its driver
@@ -58,15 +64,20 @@ def uses(cell: Cell, used: Usage) -> Iterator[Use]:
             pools[of] = min(pools.get(of, servers), servers)
     for of, number in pools.items():
         yield Use("cpu", of, number, per_op[of], per_s[of])
+    amounts = amounts_a_second(used, system.removesuffix(".cpu"))
+    for name, limit in cell.host.machine.disk.limits.items():
+        if name in amounts and used.operations > 0:
+            share = amounts[name] / limit
+            yield Use("limit", f"{LIMIT}{name}", 1.0, share * used.seconds / used.operations, share)
     busy = [of for of in ("disk.busy", "disk.waited") if of in per_op]
     if busy:
         # The kernel counts a disk as busy for a whole clock tick in which a request began or ended (since Linux 5.0),
         # but how long requests took exactly; it cannot be busy for longer than all of these together.
         of = min(busy, key=lambda name: per_op[name])
         yield Use("disk", of, 1.0, per_op[of], per_s[of])
-    share = used.means.get("net.ifutil")
-    if share is not None and used.operations > 0:
-        yield Use("network", "net.ifutil", 1.0, share / 100 * used.seconds / used.operations, share / 100)
+    busiest = used.means.get("net.ifutil")
+    if busiest is not None and used.operations > 0:
+        yield Use("network", "net.ifutil", 1.0, busiest / 100 * used.seconds / used.operations, busiest / 100)
 
 
 def _number_of(cpus: str | None) -> float | None:

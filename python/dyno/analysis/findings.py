@@ -149,6 +149,7 @@ def _whole(
     in_depth = [rule.of, *(name for name in dict.fromkeys(explained) if name != rule.of and name in table.values)]
     drifts = tuple(drift(study, table, response) for response in in_depth)
     laws = operational_laws(study, table)
+    held_back = tuple(verdicts(study, [*table.ok_runs, *table.other_runs], used))
     deciding_cells = [cell for cell in cells if cell.response == rule.of]
     deciding = [found for found in comparisons if found.response == rule.of]
     interventions = probed(study, table)
@@ -172,7 +173,10 @@ def _whole(
         effects=tuple(of_factors),
         failures=tuple(_failure(run) for run in table.other_runs),
         confounders=tuple(confounding),
-        notes=(*_faults(laws), *notes(study, table, deciding_cells, comparisons, pooled, drifts[0], ended, disturbed)),
+        notes=(
+            *_faults(laws),
+            *notes(study, table, deciding_cells, comparisons, pooled, drifts[0], ended, disturbed, held_back),
+        ),
         variation=tuple(explain(study, table, response) for response in in_depth),
         shapes=tuple(shape for response in in_depth for shape in shapes(study, table, response, comparisons)),
         drift=drifts,
@@ -192,7 +196,7 @@ def _whole(
         resources_reason=per_op.why_none(study, table, used_table),
         laws=laws,
         database=tuple(database(study, table)),
-        verdicts=tuple(verdicts(study, [*table.ok_runs, *table.other_runs], used)),
+        verdicts=held_back,
         hot_spots=() if sampled.stacks is None else tuple(hot_spots(study, table, sampled.stacks, sampled.rules)),
         interventions=tuple(interventions),
     )

@@ -15,6 +15,7 @@ from functools import cached_property
 from dyno import stats
 from dyno.analysis.comparisons import widening_between_cells
 from dyno.analysis.demands import (
+    Use,
     cells_over,
     clients_factor,
     closed_loop,
@@ -163,7 +164,7 @@ def _curve(study: Study, table: Table, factor: Factor, within: dict[str, str], c
     blocks = sorted(set.intersection(*(set(of) for of in seen)))
     if len(blocks) < FEWEST_BLOCKS:
         return f"{counted(len(blocks), 'block')} had all levels observed, and it takes {FEWEST_BLOCKS}"
-    flat = tightest([list(uses(cell, of[block])) for block in blocks for cell, of in zip(cells, seen, strict=True)])
+    flat = tightest([_queued(cell, of[block]) for block in blocks for cell, of in zip(cells, seen, strict=True)])
     if not flat[0]:
         return "no resource was observed at all levels"
     throughputs, networks = [], []
@@ -183,6 +184,11 @@ def _curve(study: Study, table: Table, factor: Factor, within: dict[str, str], c
         )
         throughputs.append(tuple(values))
     return Curve(within, tuple(int(each) for each in clients), tuple(throughputs), tuple(networks))
+
+
+def _queued(cell: Cell, used: Usage) -> list[Use]:
+    """What an operation takes for its time; a limit takes nobody's."""
+    return [use for use in uses(cell, used) if use.resource != "limit"]
 
 
 def _mean(study: Study, values: Sequence[float]) -> tuple[float, Interval | None]:

@@ -93,18 +93,24 @@ class Grouping:
                     return group
         return OTHER
 
+    def of_function(self, function: Frame) -> str:
+        """Of one whose callers are not known: rules that want a caller are none for it."""
+        return next((group for group, caller in self._that_know(function) if caller is None), OTHER)
+
     def _of(self, text: str) -> tuple[tuple[str, re.Pattern[str] | None], ...]:
-        """The rules that know a frame, each with what it wants of the callers."""
         known = self._known.get(text)
         if known is None:
-            symbol, module = frame(text)
-            known = self._known[text] = tuple(
-                (rule.group, rule.caller)
-                for rule in self._rules
-                if (rule.symbol is None or (symbol is not None and rule.symbol.search(symbol)))
-                and (rule.module is None or rule.module.search(module))
-            )
+            known = self._known[text] = tuple(self._that_know(frame(text)))
         return known
+
+    def _that_know(self, function: Frame) -> Iterator[tuple[str, re.Pattern[str] | None]]:
+        """The groups of the rules that know a function, each with what it wants of the callers."""
+        symbol, module = function
+        for rule in self._rules:
+            if (rule.symbol is None or (symbol is not None and rule.symbol.search(symbol))) and (
+                rule.module is None or rule.module.search(module)
+            ):
+                yield rule.group, rule.caller
 
 
 def hot_spots(study: Study, table: Table, stacks: pl.DataFrame, rules: Sequence[Rule] = ()) -> Iterator[HotSpots]:

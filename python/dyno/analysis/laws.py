@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 from dyno import stats
 from dyno.analysis.comparisons import widening_between_cells
 from dyno.analysis.consistency import consistency
 from dyno.analysis.demands import (
+    LIMIT,
+    LIMITED,
     Estimate,
     Use,
     cells_over,
@@ -38,7 +41,11 @@ from dyno.model.findings import (
 from dyno.model.study import Cell, Factor, Study
 from dyno.model.units import counted
 
-_NAMES = {"disk": "the disk", "network": "the network"}
+_NAMES = {
+    "disk": "the disk",
+    "network": "the network",
+    **{f"{LIMIT}{name}": f"its limit of {title}" for name, title in LIMITED.items()},
+}
 MUCH_OF_STRANGERS = 1 / 3
 """From where on it is told: of a quiet machine the kernel's own threads and interrupts had up to a quarter."""
 
@@ -114,12 +121,11 @@ def _cell(study: Study, table: Table, cell: Cell) -> CellLaws | None:
     apart = [elsewhere(of_run, used, think) for of_run, (_, used) in zip(chosen, seen, strict=True)]
     bounds, knees = [], []
     for of_run, z in zip(chosen, apart, strict=True):
-        centres = [stats.Centre(use.per_op, use.servers) for use in of_run]
-        # With more clients than anybody has, the demands alone bound it.
-        bounds.append(stats.asymptotic_throughput(1e18 if clients is None else clients, centres, z))
-        knees.append(stats.saturation_clients(centres, z))
+        bound, knee = _bounds(of_run, clients, z)
+        bounds.append(bound)
+        knees.append(knee)
     throughput = _estimate(study, values)
-    bound, knee = _estimate(study, bounds), _estimate(study, knees)
+    bound_of_all, knee_of_all = _estimate(study, bounds), _estimate(study, knees)
     reached = _estimate(study, [value / most for value, most in zip(values, bounds, strict=True)])
     laws = CellLaws(
         cell=cell.index,
@@ -130,10 +136,10 @@ def _cell(study: Study, table: Table, cell: Cell) -> CellLaws | None:
         throughput=throughput.mean,
         throughput_ci=throughput.ci,
         demands=tuple(found),
-        bound=bound.mean,
-        bound_ci=bound.ci,
-        saturation=knee.mean,
-        saturation_ci=knee.ci,
+        bound=bound_of_all.mean,
+        bound_ci=bound_of_all.ci,
+        saturation=knee_of_all.mean,
+        saturation_ci=knee_of_all.ci,
         reached=reached.mean,
         reached_ci=reached.ci,
         sentence="",
@@ -143,10 +149,20 @@ def _cell(study: Study, table: Table, cell: Cell) -> CellLaws | None:
     return laws.model_copy(update={"sentence": _of_cell(study, table, laws, strangers)})
 
 
+def _bounds(of_run: Sequence[Use], clients: float | None, think: float) -> tuple[float, float]:
+    """The most operations a second, and from how many clients on some stand in line."""
+    centres = [stats.Centre(use.per_op, use.servers) for use in of_run if use.resource != "limit"]
+    limit = min((1 / use.per_op for use in of_run if use.resource == "limit"), default=math.inf)
+    # With more clients than anybody has, the demands alone bound it.
+    most = stats.asymptotic_throughput(1e18 if clients is None else clients, centres, think)
+    alone = sum(centre.demand for centre in centres) + think
+    return min(most, limit), max(min(stats.saturation_clients(centres, think), limit * alone), 1.0)
+
+
 def _in_words(use: Use) -> str:
-    """`2 CPUs`, `1.5 CPUs of the system`, `the disk`."""
+    """`2 CPUs`, `1.5 CPUs of the system`, `the disk`, `its limit of reads`."""
     if use.resource != "cpu":
-        return _NAMES[use.resource]
+        return _NAMES.get(use.of) or _NAMES[use.resource]
     number = f"{use.servers:g}"
     return f"{number} CPU{'' if number == '1' else 's'}{_OF[use.of]}"
 
@@ -157,7 +173,9 @@ def _of_cell(study: Study, table: Table, laws: CellLaws, strangers: float) -> st
     where = f"With {levels(told)}, " if told else ""
     first, *others = laws.demands
     by_clients = laws.clients is not None and laws.bound < 0.999 * first.bound_ops_s
-    took = f"{format_quantity(first.seconds_per_op * 1e6)} us an operation, {format_share(first.utilisation)} busy"
+    of_limit = first.resource == "limit"
+    took = f"{format_quantity(first.seconds_per_op * 1e6)} us an operation, {format_share(first.utilisation)} "
+    took += "used" if of_limit else "busy"
     if first.of == "machine.cpu" and strangers > MUCH_OF_STRANGERS:
         took += f", {format_share(strangers)} of it neither by the system nor by the driver"
     came = f"{where}throughput is {format_quantity(laws.throughput)} ops/s"
@@ -172,8 +190,11 @@ def _of_cell(study: Study, table: Table, laws: CellLaws, strangers: float) -> st
         text = f"{came}, {share} of the {format_quantity(laws.bound)} that {clients} could get"
         text += f" if nothing ever waited; {first.name} ({took}) would bound it at {format_quantity(first.bound_ops_s)}"
     else:
-        text = f"{came}, {share} of the {format_quantity(laws.bound)} that {first.name} could do ({took})"
-    if laws.clients is not None:
+        text = f"{came}, {share} of the {format_quantity(laws.bound)} that {first.name} "
+        text += f"{'allows' if of_limit else 'could do'} ({took})"
+    if laws.clients is not None and laws.saturation <= 1:
+        text += ", and one client fills it"
+    elif laws.clients is not None:
         text += f", and from {laws.saturation:.3g} clients on some stand in line"
     if laws.reached_ci and laws.reached_ci[0] > 1:
         text += "; more than the bound, so parts of an operation overlap in time, and it is none"

@@ -11,10 +11,12 @@ import numpy as np
 
 from dyno import stats
 from dyno.analysis import drift
+from dyno.analysis.demands import LIMITED
 from dyno.analysis.sentences import levels, listed
 from dyno.analysis.table import UNSTEADY, Table
 from dyno.model import responses
 from dyno.model.findings import (
+    BottleneckVerdict,
     CellSummary,
     Comparison,
     Drift,
@@ -60,6 +62,7 @@ def notes(
     drifted: Drift,
     ended: str | None,
     disturbed: Sequence[str] = (),
+    held_back: Sequence[BottleneckVerdict] = (),
 ) -> Iterator[str]:
     """Sentences, what weighs most first. `cells` and `drifted` are of the deciding response."""
     if ended is None:
@@ -69,6 +72,7 @@ def notes(
     if shared := study.shared():
         yield f"All cells are with {levels(shared)}, which their names leave out."
     yield from disturbed
+    yield from _limited(held_back)
     yield from _missing(study, table, cells)
     yield from _precision(study, cells)
     yield from _courses(study, table)
@@ -88,6 +92,17 @@ def notes(
     if study.order == "fixed" and len(study.cells) > 1:
         yield "The runs went in a fixed order: a drift of the machine can pose as a difference between cells."
     yield _caches(study, table)
+
+
+def _limited(held_back: Sequence[BottleneckVerdict]) -> Iterator[str]:
+    """That what is compared is a limit of the study's own."""
+    found = Counter(each.limited for each in held_back if each.limited is not None)
+    for name, count in found.items():
+        what = LIMITED[name]
+        yield (
+            f"In {count:,} of {counted(len(held_back), 'cell')} the study's own limit of {what} held throughput back: "
+            f"it says there how many {what} an operation takes, and little of what else differs between cells."
+        )
 
 
 def _unlike_noise(study: Study, cells: Sequence[CellSummary]) -> Iterator[str]:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from dyno.analysis.demands import clients_set
+from dyno.analysis.device import amounts_a_second
 from dyno.analysis.table import pace_of
 from dyno.model.forms import cpus_named
 from dyno.model.run import RunRecord
@@ -162,34 +163,20 @@ def _of_cpus(cell: Cell, run: RunRecord, used: Usage, of: str) -> Iterator[tuple
 
 
 def _of_device(cell: Cell, run: RunRecord, used: Usage, of: str) -> Iterator[tuple[str, float]]:
-    per_s, means = used.per_s, used.means
+    per_s = used.per_s
     # Whole clock ticks count as busy (`demands.uses`): many short requests seem to fill a device that rests most of it.
     if busy := [per_s[name] for name in ("disk.busy", "disk.waited") if name in per_s]:
         yield "device_busy", 100 * min(busy)
-    of_device = {
-        "read_bytes": per_s.get("disk.read"),
-        "write_bytes": per_s.get("disk.written"),
-        "reads": per_s.get("disk.reads"),
-        "writes": per_s.get("disk.writes"),
-    }
-    of_group = {
-        "read_bytes": _kib(means.get(f"{of}.cgroup.rkB_s")),
-        "write_bytes": _kib(means.get(f"{of}.cgroup.wkB_s")),
-        "reads": means.get(f"{of}.cgroup.r_s"),
-        "writes": means.get(f"{of}.cgroup.w_s"),
-    }
-    # Others may read and write a shared device too; a group counts what it does on a loop device once more below it.
-    shared = run.deployed.get("device") != "its own"
-    amounts = {name: _first(of_group[name], at) if shared else at for name, at in of_device.items()}
+    amounts = amounts_a_second(used, of)
     for name, key in (("read", "read_bytes"), ("written", "write_bytes")):
-        if (amount := amounts[key]) is not None:
-            yield name, amount
+        if key in amounts:
+            yield name, amounts[key]
     requests = per_s.get("disk.reads", 0.0) + per_s.get("disk.writes", 0.0)
     if requests:
         yield "request", (per_s.get("disk.read", 0.0) + per_s.get("disk.written", 0.0)) / requests
     for name, amount in amounts.items():
         limit = _limit(run, f"io.limit.{name}", cell.host.machine.disk.limits.get(name))
-        if limit and amount is not None:
+        if limit:
             yield f"limit.{name}", 100 * amount / limit
 
 

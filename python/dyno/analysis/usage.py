@@ -86,13 +86,13 @@ def usages(
         .collect()
     )
     ticks = _cpu_seconds(samples, spans)
-    disks = {run.run: run.disk for run in runs}
+    records = {run.run: run for run in runs}
     found = {}
     for (number,), table in seen.group_by("run", maintain_order=True):
         run = int(str(number))
         if run in counted:
             own = spans.filter(pl.col("run") == run)
-            found[run] = _usage(table, own, counted[run], written.get(run, {}), ticks.get(run), disks[run], cpus)
+            found[run] = _usage(table, own, counted[run], written.get(run, {}), ticks.get(run), records[run], cpus)
     return found
 
 
@@ -193,7 +193,7 @@ def _usage(
     operations: Mapping[str, float],
     written: Mapping[str, float],
     cpu: Mapping[str, float] | None,
-    disk: str | None,
+    record: RunRecord,
     cpus: int | None,
 ) -> Usage:
     """`table` has what one run used, by source, subject and metric."""
@@ -227,7 +227,7 @@ def _usage(
         elif metric in known:
             add(metric, amount, source)  # an observer that tells of a resource by its name
         elif metric in _OF_DISK:
-            if subject == disk:
+            if subject == record.disk:
                 add(_OF_DISK[metric][0], amount * _OF_DISK[metric][1], source)
         elif metric in _OF_NETWORK:
             add(_OF_NETWORK[metric][0], amount * _OF_NETWORK[metric][1], source)
@@ -241,7 +241,7 @@ def _usage(
             means[name] = max(means.get(name, 0.0), amount / told_s)
         elif metric in _MOST and source != "process" and told_s > 0:
             means[metric] = max(means.get(metric, 0.0), amount / told_s)
-        elif source != "process" and told_s > 0 and (subject == "machine" or subject == disk):
+        elif source != "process" and told_s > 0 and subject in ("machine", record.disk):
             means[metric] = amount / told_s
     of_machine = seconds.get("machine", max(seconds.values()))
     if cpu is not None:
@@ -269,6 +269,7 @@ def _usage(
         },
         per_s={name: totals[name][0] / seconds[totals[name][1]] for name in in_order},
         means=dict(sorted(means.items())),
+        own_device=record.deployed.get("device") == "its own",
         told=_told(table.filter(pl.col("source") == SOURCE), seconds, operations),
     )
 

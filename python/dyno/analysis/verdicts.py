@@ -10,7 +10,8 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from statistics import fmean
 
-from dyno.analysis.bottlenecks import FAMILY, LIMIT, Judged, judge
+from dyno.analysis.bottlenecks import FAMILY, Judged, judge
+from dyno.analysis.demands import LIMIT
 from dyno.analysis.observed import FIGURES, THRESHOLDS
 from dyno.analysis.sentences import capital, joined
 from dyno.model.findings import (
@@ -99,6 +100,7 @@ def _verdict(cell: Cell, judged: Sequence[Judged]) -> BottleneckVerdict:
         runs=n,
         against=(*_slowed(cell), *_against(kind, figures, alike, counts, n)),
         next=_next(kind, alike),
+        limited=shown[0].removeprefix(LIMIT) if full and shown[0].startswith(LIMIT) else None,
     )
 
 

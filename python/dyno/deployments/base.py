@@ -9,6 +9,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import ClassVar
 
+import polars as pl
+
 from dyno.hosts import LocalHost
 from dyno.hosts.accounts import Account
 from dyno.hosts.cgroups import DiskLimits
@@ -28,6 +30,12 @@ ENVIRONMENT: Mapping[str, str] = {
 }
 """All that a server has in its environment, in every deployment: natively it would else have that of whoever started
 dyno, with an allocator to preload, say, and be compared with one that has not."""
+
+FUNCTION_COLUMNS = {"symbol": pl.String, "module": pl.String, "instructions": pl.Int64}
+"""The columns of `functions.parquet`: instructions of each function in user mode, without those of what it called.
+
+`symbol` is missing for all of a module's functions that have no name; `module` is a file's name, empty if not known.
+"""
 
 
 @dataclass(frozen=True)
@@ -142,6 +150,10 @@ class Deployment(ABC):
     def counted(self) -> Mapping[str, float]:
         """What it counted of the server that ended last, for the run's status."""
         return {}
+
+    def functions(self) -> pl.DataFrame | None:
+        """What each function of that server took; None where that is not counted."""
+        return None
 
     def interrupted(self) -> None:  # noqa: B027 - most servers come up, and are asked to end, in seconds
         """The user wants dyno to end, while a server starts, works or ends.

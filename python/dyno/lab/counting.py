@@ -5,13 +5,17 @@ from __future__ import annotations
 import re
 import shutil
 import signal
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
-from dyno.deployments.base import Launch, Recipe, Running
+import polars as pl
+
+from dyno.deployments.base import FUNCTION_COLUMNS, Launch, Recipe, Running
 from dyno.deployments.native import Native, NativeServer
+from dyno.lab.callgrind import Function, self_costs
 from dyno.lab.rooms import Rooms
 from dyno.model.base import RunError
 from dyno.model.study import Cell, Factor, HostSpec, KindSpec, Level, Study
@@ -26,6 +30,7 @@ _GRACE_S: Final = 5.0  # for a server that was told already to end at once
 _SLOWER: Final = 10.0
 """Of the limits. MariaDB came up in 4 to 9 s, so ten times the 120 s that it may take natively leave room; longer waits
 hide only that it hangs."""
+_PROFILE: Final = "callgrind.out"
 _COLLECTED: Final = re.compile(r"Collected\s*:\s*(\d+)")
 _LEFT_OUT: Final = ("duration", "warmup", "warmup_operations", "warmup_detect", "rate", "arrivals", "min_rate_reached")
 """What would do other operations than the ones counted, or wants a pace that nothing under valgrind can keep."""
@@ -41,6 +46,7 @@ class Counted(Native):
     _reminders = 0
     _log: Path | None = None
     _counted: Mapping[str, float] = {}
+    _functions: pl.DataFrame | None = None
 
     def provision(self, _recipe: Recipe | None, limit: float) -> Mapping[str, str]:
         """Whether valgrind is there."""
@@ -50,6 +56,7 @@ class Counted(Native):
 
     def start(self, launch: Launch, limit: float) -> NativeServer:
         """As a child of dyno's; valgrind becomes the program, so that its process is that of the server."""
+        self._counted, self._functions = {}, None
         if not launch.loading:
             launch = self._under_valgrind(launch)
         self._undo_by = launch.undo_by
@@ -67,7 +74,7 @@ class Counted(Native):
         valgrind: tuple[str, ...] = (
             _valgrind(),
             "--tool=callgrind",
-            "--callgrind-out-file=/dev/null",
+            f"--callgrind-out-file={folder / _PROFILE}.%p",  # each process that it forks has a file of its own
             f"--log-file={self._log}",
         )
         if launch.first_of_child:
@@ -82,24 +89,46 @@ class Counted(Native):
             self._running.process.send(self._undo_by if self._reminders == 1 else signal.SIGKILL)
 
     def end(self, running: Running, *, limit: float, farewell: signal.Signals = signal.SIGTERM) -> int:
-        """It tells what it counted when it ends."""
+        """It tells what it counted when it ends, and what that was spent on."""
+        log, self._log = self._log, None
         try:
             status = super().end(running, limit=_GRACE_S if self._reminders else limit, farewell=farewell)
         finally:
             self._running = None
-        if self._log is not None:
-            try:
-                told = _COLLECTED.findall(self._log.read_text(errors="replace"))
-            except OSError as error:
-                raise RunError(f"valgrind told nothing: {error}") from error
-            self._log = None
-            # Each process that the server forked tells of itself.
-            self._counted = {INSTRUCTIONS: sum(map(float, told))} if told else {}
+        # Of one that was told to end at once nothing counts, and of one that died there is worse to tell.
+        if log is not None and status == 0 and not self._reminders:
+            self._counted, self._functions = read_counts(log)
         return status
 
     def counted(self) -> Mapping[str, float]:
         """Of the server that ended last."""
         return self._counted
+
+    def functions(self) -> pl.DataFrame | None:
+        """The largest first."""
+        return self._functions
+
+
+def read_counts(log: Path) -> tuple[Mapping[str, float], pl.DataFrame]:
+    """Of all processes of a server that ended: their instructions, and those of each function. Raises RunError."""
+    spent: Counter[Function] = Counter()
+    try:
+        told = [int(each) for each in _COLLECTED.findall(log.read_text(errors="replace"))]
+        for profile in sorted(log.parent.glob(f"{_PROFILE}.*")):
+            with profile.open(errors="replace") as lines:
+                spent.update(self_costs(lines, profile.name))
+    except OSError as error:
+        raise RunError(f"valgrind told nothing: {error}") from error
+    if not told:
+        raise RunError("valgrind told nothing of what it counted")
+    if spent.total() != sum(told):
+        raise RunError(
+            f"valgrind counted {sum(told)} instructions, and its profiles ({_PROFILE}.*) have {spent.total()}: "
+            "a process was ended before it wrote its own"
+        )
+    ranked = sorted(spent.items(), key=lambda item: (-item[1], item[0].module, item[0].symbol or ""))
+    rows = [(*function, count) for function, count in ranked]
+    return {INSTRUCTIONS: float(sum(told))}, pl.DataFrame(rows, schema=FUNCTION_COLUMNS, orient="row")
 
 
 def _valgrind() -> str:

@@ -79,6 +79,7 @@ class Execution:
     _seen: list[tuple[Observer[Any], pl.DataFrame]] = field(default_factory=list)
     _samples: pl.DataFrame | None = None
     _stacks: pl.DataFrame | None = None
+    _functions: pl.DataFrame | None = None
     _observed: dict[str, float] = field(default_factory=dict)
     _settings: dict[str, Any] = field(default_factory=dict)
     _status: dict[str, float] = field(default_factory=dict)
@@ -128,6 +129,7 @@ class Execution:
             intervals=measured.intervals if measured else None,
             samples=self._samples,
             stacks=self._stacks,
+            functions=self._functions,
             histogram_log=measured.histogram_log if measured else None,
         )
 
@@ -326,6 +328,7 @@ class Execution:
             try:
                 self.system.stop(self.study.limits.stop)
                 self._status |= self.site.deployment.counted()
+                self._functions = self.site.deployment.functions()
             except RunError:
                 self._ended_badly = True
                 raise

@@ -679,8 +679,10 @@ class ResourceRatio(Frozen):
 class Demand(Frozen):
     """What an operation of a cell takes of one resource, at the load of that cell."""
 
-    resource: Annotated[Literal["cpu", "disk", "network"], Field(description="what is shared by all operations")]
-    of: Annotated[str, Field(description="whose use it is: machine.cpu, or that which a limit or a pin holds back")]
+    resource: Annotated[Literal["cpu", "disk", "network", "limit"], Field(description="what all operations share")]
+    of: Annotated[
+        str, Field(description="whose use it is: machine.cpu, or that which a limit or a pin holds back; limit.reads")
+    ]
     name: Annotated[str, Field(description="in words: 2 CPUs, the disk")]
     seconds_per_op: Annotated[float, Field(description="of one server's time: the service demand")]
     ci: Interval | None
@@ -906,6 +908,9 @@ class BottleneckVerdict(Frozen):
     runs: Annotated[int, Field(description="runs that were observed and judged")]
     against: Annotated[tuple[str, ...], Field(description="what was observed and does not fit, in sentences")] = ()
     next: Annotated[str, Field(description="what would hold it back next; empty where that is not known")] = ""
+    limited: Annotated[
+        str | None, Field(description="by which of the study's own limits of the disk, as `reads`; null if by none")
+    ] = None
 
 
 class HotSymbol(Frozen):

@@ -121,7 +121,8 @@ class Intervened(Frozen):
     measured: Annotated[
         dict[str, float],
         Field(
-            description="of the instrument, before the first run: read_bytes_s, write_bytes_s of io-limit, and `_sd`"
+            description="of the instrument, before the first run: read_bytes_s, write_bytes_s of io-limit, "
+            "read_operations_s, write_operations_s of io-operations-limit, and `_sd`"
         ),
     ] = {}
     notes: Annotated[tuple[str, ...], Field(description="what passes it by")] = ()

@@ -40,6 +40,7 @@ class Usage(Frozen):
         dict[str, float],
         Field(description="gauges and shares over time: the metric of a sample -> its mean, each sample by its length"),
     ] = {}
+    own_device: Annotated[bool, Field(description="whether the device of the data is the system's own")] = False
     told: Annotated[Told | None, Field(description="what the store said of itself, where it was asked")] = None
 
 

@@ -32,6 +32,7 @@ PILOTS = "pilots"
 _INTERVALS = "intervals.parquet"
 _SAMPLES = "samples.parquet"
 _STACKS = "stacks.parquet"
+_FUNCTIONS = "functions.parquet"
 _SELFCHECK = "selfcheck.json"
 
 
@@ -167,6 +168,10 @@ class Results:
     def all_stacks(self) -> pl.LazyFrame:
         """The call stacks of all runs, with the run's number in `run`; of no columns where none were taken."""
         return self._scan(_STACKS)
+
+    def all_functions(self) -> pl.LazyFrame:
+        """Instructions of each function in all runs, with the run in `run`; of no columns where none were counted."""
+        return self._scan(_FUNCTIONS)
 
     def lock(self) -> None:
         """Make this the only dyno that adds to the folder. Raises StoreError where another does."""

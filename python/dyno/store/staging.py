@@ -20,6 +20,7 @@ class Staged:
     intervals: pl.DataFrame | None = None
     samples: pl.DataFrame | None = None
     stacks: pl.DataFrame | None = None
+    functions: pl.DataFrame | None = None
     histogram_log: Path | None = None
 
 
@@ -32,6 +33,8 @@ def write(staged: Staged, folder: Path) -> None:
         staged.samples.write_parquet(folder / "samples.parquet")
     if staged.stacks is not None:
         staged.stacks.write_parquet(folder / "stacks.parquet")
+    if staged.functions is not None:
+        staged.functions.write_parquet(folder / "functions.parquet")
     if staged.histogram_log is not None:
         staged.histogram_log.rename(folder / "latency.hlog")
     logs = folder / "logs"

@@ -86,7 +86,7 @@ class MariadbSystem(InnodbSystem[MariadbOptions]):
         """See `for_valgrind`."""
         if truth(options.settings.get("innodb_use_native_aio", False)):
             return "innodb_use_native_aio has to be off: while one thread waits for io_uring, valgrind lets none run"
-        return None
+        return super().why_not_valgrind(options)
 
     def programs(self) -> dict[str, Path]:
         """By the PATH, and where Debian has them, which is not on every user's PATH."""

@@ -149,6 +149,15 @@ class ServerSystem(System[O]):
         """As the study says."""
         return options.connect
 
+    @classmethod
+    def why_not_valgrind(cls, options: O) -> str | None:
+        """One that is killed tells nothing of what it counted; what it took to come back would be told in its place."""
+        return (
+            "stop has to be clean: a server that is killed does not tell what it counted"
+            if options.stop == "kill"
+            else None
+        )
+
     # What each server says of itself
 
     @abstractmethod

@@ -65,6 +65,33 @@ def test_a_slow_disk_has_the_lowest_bound_where_it_is_one() -> None:
     assert "that the disk could do" in found.sentence
 
 
+def test_a_limit_of_the_disk_bounds_what_clients_get_but_takes_nobodys_time() -> None:
+    made = Network([1, 2], blocks=3, host={"machine": {"disk": {"read_iops": 1000}}})
+    for number, run in enumerate(made.runs, start=1):
+        rate = run.responses["throughput"]
+        made.replace_usage(number, per_s={"disk.reads": 1000.0})
+        made.used[number] = made.used[number].model_copy(update={"own_device": True})
+        assert made.used[number].operations == pytest.approx(SECONDS * rate)
+    alone, _ = laws(made).cells
+    limit = alone.demands[0]
+    assert (limit.resource, limit.of, limit.utilisation) == ("limit", "limit.reads", pytest.approx(1.0))
+    # All of the limit is used: throughput is the bound, however few clients and however little else they take.
+    assert limit.bound_ops_s == pytest.approx(alone.throughput, rel=0.01)
+    assert (alone.bound, alone.reached) == (pytest.approx(limit.bound_ops_s, rel=0.01), pytest.approx(1.0))
+    assert alone.saturation == 1
+    assert "that its limit of reads allows" in alone.sentence
+    assert "100% used), and one client fills it" in alone.sentence
+    assert {each.resource for each in alone.demands} == {"limit", "cpu", "disk"}
+
+
+def test_a_limit_that_is_far_bounds_nothing(network: Network) -> None:
+    made = Network([1, 2], blocks=3, host={"machine": {"disk": {"read_iops": 10_000_000}}})
+    for number in made.used:
+        made.replace_usage(number, per_s={"disk.reads": 100.0})
+    for held, free in zip(laws(made).cells, laws(Network([1, 2], blocks=3)).cells, strict=True):
+        assert (held.bound, held.saturation) == (pytest.approx(free.bound), pytest.approx(free.saturation))
+
+
 def test_a_disk_is_busy_for_no_longer_than_its_requests_took() -> None:
     made = Network([1, 2], blocks=2)
     for number in made.used:

@@ -10,6 +10,8 @@ import pytest
 from tests.making import make_record, make_study
 
 from dyno.analysis import analyse
+from dyno.hosts.interventions.io_limit import IoLimitOptions
+from dyno.hosts.interventions.io_operations_limit import IoOperationsLimitOptions
 from dyno.model.findings import Findings, Probed
 from dyno.model.interventions import Delays, Shares
 from dyno.model.run import Intervened, RunRecord, Slot
@@ -196,6 +198,25 @@ def test_intervals_over_doses_without_a_slope_hold_at_once() -> None:
     ]
     assert len(widths[0]) == 3
     assert all(wide > narrow for narrow, wide in zip(*widths, strict=True))
+
+
+def test_of_a_device_it_is_said_whether_its_bandwidth_or_its_operations_were_taken() -> None:
+    study = studied(io_limit=IoLimitOptions, io_operations_limit=IoOperationsLimitOptions)
+    assert [cell.intervention and cell.intervention.kind for cell in study.cells[:9]] == [
+        None, *["io-limit"] * 4, *["io-operations-limit"] * 4,
+    ]  # fmt: skip
+    bound, hidden = (records(study, LAWS[name][0]) for name in ("each operation waits", "it is hidden"))
+    made = [
+        one if one.intervened is not None and one.intervened.kind == "io-operations-limit" else other
+        for one, other in zip(bound, hidden, strict=True)
+    ]
+    bandwidth, operations = findings(study, made).interventions
+    assert bandwidth.verdict == "not in full"
+    assert bandwidth.sentence.startswith("a share of the device's bandwidth taken")
+    assert operations.verdict == "felt in full", operations.sentence
+    assert operations.sentence.startswith("a share of the device's I/O operations a second taken")
+    assert operations.slope == pytest.approx(-1, abs=0.1)
+    assert [dose.added for dose in operations.doses] == pytest.approx([0, 1 / 0.7 - 1, 1 / 0.4 - 1, 1 / 0.2 - 1])
 
 
 def test_where_no_such_call_was_made_throughput_does_not_hang_on_it() -> None:

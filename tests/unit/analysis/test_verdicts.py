@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from tests.making import make_study
 
+from dyno.analysis import analyse
 from dyno.analysis.bottlenecks import judge
 from dyno.analysis.observed import THRESHOLDS
 from dyno.analysis.verdicts import verdicts
@@ -368,12 +369,23 @@ def test_a_cell_that_was_slowed_on_purpose_says_so() -> None:
 
 def test_what_a_group_did_on_a_loop_device_is_not_counted_once_more_below_it() -> None:
     means = {**BLOCKED, "server.cgroup.r_s": 400.0}
-    own = verdict(used({"disk.reads": 196.0}, means), deployed={"io.limit.reads": 200, "device": "its own"})
+    alone = used({"disk.reads": 196.0}, means).model_copy(update={"own_device": True})
+    own = verdict(alone, deployed={"io.limit.reads": 200, "device": "its own"})
     assert own.evidence[0].value == pytest.approx(98)
     shared = verdict(
         used({"disk.reads": 900.0}, {**BLOCKED, "server.cgroup.r_s": 190.0}), deployed={"io.limit.reads": 200}
     )
     assert shared.evidence[0].value == pytest.approx(95)
+
+
+def test_a_reader_is_told_that_what_is_compared_is_the_studys_own_limit() -> None:
+    alone = used({"disk.reads": 196.0}, BLOCKED).model_copy(update={"own_device": True})
+    for limit, said in ((200, 1), (2_000, 0)):
+        made = study({"machine": {"disk": {"read_iops": limit}}})
+        found = analyse(made, [run()], ended="done", used={1: alone})
+        assert [each.limited for each in found.verdicts] == (["reads"] if said else [None])
+        notes = [each for each in found.notes if "the study's own limit of reads held throughput back" in each]
+        assert [each.partition(" the study")[0] for each in notes] == ["In 1 of 1 cell"] * said
 
 
 QUOTA = {"host": {"machine": {"cpus": 0.5}}, "status": {"machine.throttled_s": 0.1}}

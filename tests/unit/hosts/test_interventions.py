@@ -14,16 +14,19 @@ from typing import Any
 
 import pytest
 
+import dyno
 from dyno.hosts import LocalHost, leftovers, undo
 from dyno.hosts.accounts import Account
-from dyno.hosts.cgroups import Hierarchy, controller
+from dyno.hosts.cgroups import IO_LIMITS, Hierarchy, controller
 from dyno.hosts.confinement import Confinement
 from dyno.hosts.interventions.base import Bench, Intervention, Lives, Target
 from dyno.hosts.interventions.caps import Cap
 from dyno.hosts.interventions.cpu_load import CpuLoad
 from dyno.hosts.interventions.cpu_quota import CpuQuota
 from dyno.hosts.interventions.cpu_relief import CpuRelief
+from dyno.hosts.interventions.io_caps import IoCap
 from dyno.hosts.interventions.io_limit import IoLimit
+from dyno.hosts.interventions.io_operations_limit import IoOperationsLimit
 from dyno.hosts.interventions.memory import Memory
 from dyno.hosts.interventions.network_delay import NetworkDelay
 from dyno.hosts.interventions.read_delay import ReadDelay
@@ -277,27 +280,111 @@ def test_a_bandwidth_limit_is_of_what_was_measured(host: LocalHost, bench: Bench
     assert made.effect(*EVER).measured == bench.known
 
 
-def _throttled(bench: Bench) -> float | None:
+def _throttled(bench: Bench, name: str = "write_bytes") -> float | None:
     assert bench.joint is not None
-    v1 = bench.joint.version("io") == 1
-    text = (bench.joint.folder("io") / ("blkio.throttle.write_bps_device" if v1 else "io.max")).read_text().split()
-    if v1:
+    v1, v2 = IO_LIMITS[name]
+    if bench.joint.version("io") == 1:
+        text = (bench.joint.folder("io") / f"blkio.throttle.{v1}").read_text().split()
         return float(text[1]) if text else None
-    told = dict(word.split("=") for word in text[1:])
-    return None if told.get("wbps", "max") == "max" else float(told["wbps"])
+    told = dict(word.split("=") for word in (bench.joint.folder("io") / "io.max").read_text().split()[1:])
+    return None if told.get(v2, "max") == "max" else float(told[v2])
+
+
+AGAIN = """
+import mmap, os, sys
+sys.path.insert(0, sys.argv[1])
+from dyno.hosts.aio import answered
+file = os.open(sys.argv[2], os.O_RDONLY | os.O_DIRECT)
+blocks = list(range(os.fstat(file).st_size // 4096)) * 4
+print(answered(file, mmap.mmap(-1, 2**20), blocks, size=4096, depth=128, seconds=1, write=False))
+"""
+
+
+@needs_controller("io")
+def test_direct_reads_fall_to_the_share_of_the_operations_that_is_left(
+    host: LocalHost, bench: Bench, tmp_path: Path
+) -> None:
+    bench.joint = host.joint_group(["io"])
+    # So few that a machine that is busy with other things meanwhile can do them too.
+    made = IoOperationsLimit(0.8, bench)
+    try:
+        made.measure(tmp_path)
+    except RunError as error:
+        pytest.skip(str(error))
+    assert {f"{way}_operations_s{of}" for way in ("read", "write") for of in ("", "_sd")} == set(bench.known)
+    assert not list(tmp_path.glob(".*-tried"))
+    file = tmp_path / "blocks"
+    file.write_bytes(os.urandom(2**20) * 64)
+    with file.open("rb") as written:
+        os.fsync(written.fileno())
+
+    def reads_s() -> float:
+        assert bench.joint is not None
+        words = [sys.executable, "-c", AGAIN, str(Path(dyno.__file__).parents[1]), str(file)]
+        argv, _ = bench.joint.confinement.around(words, None)
+        return float(host.run(argv, limit=LIMIT_S, log=tmp_path / "again"))
+
+    made.begin(target(tmp_path))
+    left = 0.2 * bench.known["read_operations_s"]
+    assert _throttled(bench, "reads") == pytest.approx(left, rel=0.01)
+    # A second in slices of a tenth, of which the kernel lets the first begin with its whole share.
+    assert reads_s() == pytest.approx(left, rel=0.15)
+    made.end()
+    assert _throttled(bench, "reads") is None
+    assert reads_s() > 2 * left
+    assert made.effect(*EVER).measured == bench.known
+    assert made.effect(*EVER).slowed == pytest.approx(1 / 0.2 - 1)
+
+
+@needs_controller("io")
+@pytest.mark.parametrize(("kind", "other"), [(IoLimit, IoOperationsLimit), (IoOperationsLimit, IoLimit)])
+def test_the_control_has_a_limit_that_holds_nothing_and_no_limit_of_the_other_kind(
+    kind: type[IoCap], other: type[IoCap], host: LocalHost, bench: Bench, tmp_path: Path
+) -> None:
+    bench.joint = host.joint_group(["io"])
+    for each in (kind, other):
+        bench.known |= {f"{way}_{each.unit}": 1000.0 for way in ("read", "write")}
+    before, made = other(0.5, bench), kind(0.0, bench)
+    before.begin(target(tmp_path))
+    assert [_throttled(bench, name) for name in other.limits] == [500, 500]
+    before.end()
+    made.begin(target(tmp_path))
+    assert [_throttled(bench, name) for name in kind.limits] == [kind.none, kind.none]
+    assert [_throttled(bench, name) for name in other.limits] == [None, None]
+    made.end()
+    assert [_throttled(bench, name) for name in kind.limits] == [None, None]
+
+
+@needs_controller("io")
+def test_a_share_of_a_slow_disks_operations_is_never_so_small_that_it_is_no_limit(
+    host: LocalHost, bench: Bench, tmp_path: Path
+) -> None:
+    bench.joint = host.joint_group(["io"])
+    bench.known |= {"read_operations_s": 3.0, "write_operations_s": 3.0}
+    made = IoOperationsLimit(0.9, bench)
+    made.begin(target(tmp_path))
+    assert _throttled(bench, "reads") == 1
+    made.end()
 
 
 @pytest.mark.skipif(
     os.geteuid() != 0 or getattr(controller("io"), "version", 2) == 2, reason="needs groups of version 1"
 )
-def test_a_bandwidth_limit_is_refused_where_the_kernel_would_write_unheld(
-    host: LocalHost, bench: Bench, tmp_path: Path
+@pytest.mark.parametrize("kind", [IoLimit, IoOperationsLimit])
+def test_a_limit_of_the_device_is_refused_where_the_kernel_would_write_unheld(
+    kind: type[IoCap], host: LocalHost, bench: Bench, tmp_path: Path
 ) -> None:
     bench.joint = host.joint_group(["io"])
-    bench.known |= {"read_bytes_s": 1e9, "write_bytes_s": 1e9}
-    with HoldingOpen(host, tmp_path, "os.O_RDWR") as pid, pytest.raises(InvalidRun, match="through page cache"):
-        IoLimit(0.5, bench).begin(target(tmp_path, pid))
-    assert "page cache" in (IoLimit.unfit(Lives(embedded=True)) or "")
+    bench.known |= {f"{way}_{kind.unit}": 1e6 for way in ("read", "write")}
+    with HoldingOpen(host, tmp_path, "os.O_RDWR") as pid:
+        with pytest.raises(InvalidRun, match=f"^{kind.kind}: what is written through page cache"):
+            kind(0.5, bench).begin(target(tmp_path, pid))
+        elsewhere = tmp_path / "elsewhere"
+        elsewhere.mkdir()
+        made = kind(0.5, bench)
+        made.begin(target(elsewhere, pid))
+        made.end()
+    assert "page cache" in (kind.unfit(Lives(embedded=True)) or "")
 
 
 class HoldingOpen:
@@ -368,6 +455,12 @@ def test_every_kind_says_where_it_does_not_fit() -> None:
     assert kinds["cpu-load"].unfit(boxed) is None
     assert kinds["cpu-relief"].unfit(limited) is None
     assert kinds["network-delay"].unfit(Lives(embedded=True))
+
+
+def test_every_kind_is_on_the_page_of_probes() -> None:
+    page = (Path(__file__).parents[3] / "docs/probes.md").read_text()
+    kinds = find("dyno.hosts.interventions", Intervention)  # type: ignore[type-abstract]
+    assert [name for name in kinds if f"\n| `{name}` |" not in page] == []
 
 
 KILLED = """

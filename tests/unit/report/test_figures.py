@@ -52,6 +52,17 @@ def test_the_map_has_every_cell_with_its_mean_half_width_and_n(eight) -> None:
     assert any("95% interval" in text and "ops/s" in text for text in texts(drawn))
 
 
+def test_a_name_with_characters_that_no_drawing_may_hold_is_drawn_without_them() -> None:
+    # No study file has such a level, but a results folder that something else wrote may.
+    study = fake_results.make_study({"mode": ["a\x07b", "c\x1b"], "size": [1, 2]}, "mode")
+    results = fake_results.FakeResults(study, fake_results.make_runs(study, 2, trouble=False))
+    findings, palette = findings_of(results), style.Palette(study)
+    for drawn in (figures.heat_map(study, findings), figures.bars(study, findings, palette)):
+        assert drawn.png.startswith(b"\x89PNG")
+        assert not re.search("[\x00-\x08\x0b\x0c\x0e-\x1f]", drawn.svg)
+        assert any("a\ufffdb" in text for text in texts(drawn))
+
+
 def test_the_map_says_where_there_is_no_ok_run_and_why(twenty_seven) -> None:
     results, findings = twenty_seven
     drawn = figures.heat_map(results.study, findings)

@@ -86,10 +86,20 @@ class Intervention(ABC):
     Options: ClassVar[type[DoseOptions]]
     joint: ClassVar[Controller | None] = None
     """The controller by which it holds system and driver together, where it needs them in a group of their own."""
+    control: ClassVar[str] = "the same instrument, which does nothing"
+    """What dose 0 is."""
+    refused: ClassVar[str] = ""
+    """Where it would prove nothing, as goes on after "refused"; what `unfit` and `begin` refuse is told there."""
 
     def __init__(self, dose: float, bench: Bench) -> None:
         self.dose = dose
         self.bench = bench
+
+    @classmethod
+    def about(cls) -> str:
+        """What it does, what dose 0 is and where it is refused, in a line for `dyno probe --help`."""
+        refused = f"; refused {cls.refused}" if cls.refused else ""
+        return f"{cls.Options.title}; dose 0: {cls.control}{refused}"
 
     @classmethod
     def unfit(cls, lives: Lives) -> str | None:  # noqa: ARG003 - most look at it

@@ -37,6 +37,9 @@ print(statistics.median(once() for _ in range(int(sys.argv[2]))))
 class Calls(Intervention):
     """Time added to calls."""
 
+    control = "strace with a delay of 0"
+    refused = "in a container, where strace cannot start what it is to delay"
+
     calls: ClassVar[tuple[str, ...]]
     """Which, by the names that strace has for them."""
     when: ClassVar[Literal["enter", "exit"]] = "exit"

@@ -19,6 +19,8 @@ from dyno.model.study import Machine
 class Cap(Intervention):
     """A limit on the joint group. The control has the limit at the whole capacity."""
 
+    control = "a limit at the whole capacity"
+
     @classmethod
     def unfit(cls, lives: Lives) -> str | None:
         """One group cannot be in two places."""

@@ -55,6 +55,7 @@ class CpuLoad(Intervention):
 
     kind = "cpu-load"
     Options = CpuLoadOptions
+    control = "a load that wakes up as often and does nothing"
 
     def __init__(self, dose: float, bench: Bench) -> None:
         super().__init__(dose, bench)

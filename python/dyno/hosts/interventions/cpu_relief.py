@@ -32,6 +32,8 @@ class CpuRelief(Intervention):
 
     kind = "cpu-relief"
     Options = CpuReliefOptions
+    control = "the machine's own limit, set anew"
+    refused = "beyond the CPUs that there are, and without host.machine.cpus: only a limit can be raised"
     _before: tuple[Path, str] | None = None
 
     @classmethod

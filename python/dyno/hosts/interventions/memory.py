@@ -37,6 +37,7 @@ class Memory(Cap):
     kind = "memory"
     Options = MemoryOptions
     joint: ClassVar[Controller | None] = "memory"
+    refused = "where data are open with O_DIRECT: without swap the kernel can only kill"
 
     @classmethod
     def unfit(cls, lives: Lives) -> str | None:

@@ -30,6 +30,7 @@ class SyncDelay(Calls):
 
     kind = "sync-delay"
     Options = SyncDelayOptions
+    refused = f"{Calls.refused}, and where a data file is open with O_DSYNC: such syncs are not delayed"
     calls = ("fsync", "fdatasync", "msync", "syncfs")
     tried = "fsync"
 

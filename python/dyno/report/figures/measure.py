@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from html import unescape
+from typing import Any
 
 import vl_convert
 
@@ -13,7 +14,24 @@ FONT = "Liberation Sans, Arial, Helvetica, sans-serif"
 
 Text = tuple[str, float, str]  # what it says, its size in px, its weight
 
+# What no document may hold, escaped or not (W3C, XML 1.0, section 2.2).
+_NOT_IN_XML = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
+
 _known: dict[Text, float] = {}  # most texts of a page, such as those of axes, are in several of its figures
+
+
+def drawable(value: Any) -> Any:
+    """The same with a mark in place of each character that no drawing may hold: the renderer ends the process for one.
+
+    A study file is refused for them, but names may also come from a results folder that something else wrote.
+    """
+    if isinstance(value, str):
+        return _NOT_IN_XML.sub("\ufffd", value)
+    if isinstance(value, Mapping):
+        return {drawable(key): drawable(each) for key, each in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [drawable(each) for each in value]
+    return value
 
 
 def widths(texts: Sequence[Text]) -> list[float]:
@@ -25,7 +43,7 @@ def widths(texts: Sequence[Text]) -> list[float]:
         }  # fmt: skip
         said = {"text": {"signal": "'w' + (datum.bounds.x2 - datum.bounds.x1)"}}
         spec = {
-            "data": [{"name": "asked", "values": asked}],
+            "data": [{"name": "asked", "values": drawable(asked)}],
             "marks": [
                 {"type": "text", "name": "drawn", "from": {"data": "asked"}, "encode": {"enter": drawn}},
                 {"type": "text", "from": {"data": "drawn"}, "encode": {"enter": said}},

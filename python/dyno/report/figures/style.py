@@ -16,7 +16,7 @@ import vl_convert
 
 from dyno.model.findings import CellSummary, Findings
 from dyno.model.study import Factor, Study
-from dyno.report.figures.measure import FONT, held, widths, wrapped
+from dyno.report.figures.measure import FONT, drawable, held, widths, wrapped
 
 # The page restyles exactly these colours for its dark side (templates/report.css), so nothing else may use them.
 INK, SOFT, GRID, WASH, PAPER = "#1c2229", "#5a6472", "#e3e7ed", "#f6f8fa", "#ffffff"
@@ -216,7 +216,7 @@ def draw(
     png_scale: float = PNG_SCALE,
 ) -> Figure:
     """Render a Vega-Lite chart over `data`. `rows` and `columns` are for those who want to plot it anew."""
-    whole = {**spec, "$schema": alt.SCHEMA_URL, "datasets": dict(data), "config": _CONFIG}
+    whole = drawable({**spec, "$schema": alt.SCHEMA_URL, "datasets": dict(data), "config": _CONFIG})
     svg = held(_shorter(_own_ids(vl_convert.vegalite_to_svg(whole), name)))
     return Figure(name, title, svg, _smaller(vl_convert.svg_to_png(svg, scale=png_scale)), _csv(rows, columns))
 
