@@ -31,6 +31,8 @@ pub struct TpccJob {
     pub keying_time: bool,
     /// Whether its answer is thought about.
     pub think_time: bool,
+    /// What is counted, where nothing is timed.
+    pub count: Option<super::CountJob>,
 }
 
 /// Rows that are numbered, so that each can be accounted for.
@@ -262,6 +264,7 @@ fn read_tpcc(part: Value, seed: u64) -> Result<TpccJob, JobError> {
             },
             seed,
         },
+        count: None,
         keying_time: raw.keying_time,
         think_time: raw.think_time,
     })

@@ -1,5 +1,6 @@
 //! TPC-C as work of the driver; what it asks is in its own crate.
 
+use std::cell::RefCell;
 use std::time::Duration;
 
 use dyno_sql::Connection;
@@ -7,6 +8,7 @@ use dyno_tpcc::{Config, Extent, Kind, Loader, Mix, SqlStore, Terminal};
 
 use super::{Check, Findings, Inspection, Plan, Work};
 use crate::backend::{SqlBackend, Status};
+use crate::counting::{Counting, Next};
 use crate::failure::{Failure, OperationError};
 use crate::job::{Job, TpccJob};
 
@@ -15,6 +17,29 @@ fn kinds(mix: Mix) -> &'static [Kind] {
     match mix {
         Mix::Standard => &Kind::ALL,
         Mix::LookingGlass => &[Kind::NewOrder, Kind::Payment],
+    }
+}
+
+/// Its name, and those of what is counted of it: how many, instructions, cycles.
+const fn counted(kind: Kind) -> (&'static str, [&'static str; 3]) {
+    macro_rules! names {
+        ($name:literal) => {
+            (
+                $name,
+                [
+                    concat!("counted.", $name),
+                    concat!("instructions.", $name),
+                    concat!("cycles.", $name),
+                ],
+            )
+        };
+    }
+    match kind {
+        Kind::NewOrder => names!("new_order"),
+        Kind::Payment => names!("payment"),
+        Kind::OrderStatus => names!("order_status"),
+        Kind::Delivery => names!("delivery"),
+        Kind::StockLevel => names!("stock_level"),
     }
 }
 
@@ -129,7 +154,8 @@ impl<B: SqlBackend> Plan<B> for TpccRun<'_> {
         })?;
         let driver = self.job.driver;
         let terminal = u64::from(client) * driver.of + driver.number;
-        Ok(Typist::new(self.tpcc, terminal, store))
+        Typist::new(self.tpcc, terminal, store)
+            .map_err(|error| Failure::while_attempting("getting ready to count", &error))
     }
 }
 
@@ -142,19 +168,26 @@ pub struct Typist<C: Connection> {
     /// What is left to think of the last answer.
     thinking: Duration,
     drawn: bool,
+    counting: Option<Counting>,
 }
 
 impl<C: Connection> Typist<C> {
-    fn new(job: &TpccJob, number: u64, store: SqlStore<C>) -> Self {
+    fn new(job: &TpccJob, number: u64, store: SqlStore<C>) -> Result<Self, OperationError> {
         let config: &Config = &job.config;
-        Self {
+        let kinds = kinds(config.mix);
+        let counting = job
+            .count
+            .map(|count| Counting::new(count, kinds.iter().map(|kind| counted(*kind))))
+            .transpose()?;
+        Ok(Self {
             terminal: Terminal::new(config, number, store),
-            kinds: kinds(config.mix),
+            kinds,
             keys: job.keying_time,
             thinks: job.think_time,
             thinking: Duration::ZERO,
             drawn: false,
-        }
+            counting,
+        })
     }
 }
 
@@ -164,7 +197,15 @@ impl<C: Connection> Work for Typist<C> {
             self.thinking = self.terminal.think_time();
         }
         self.drawn = true;
-        let kind = self.terminal.prepare();
+        let kind = match self.counting.as_mut().map_or(Next::Any, Counting::next) {
+            Next::Any => self.terminal.prepare(),
+            Next::Kind(index) => {
+                let kind = *self.kinds.get(index)?;
+                self.terminal.prepare_kind(kind);
+                kind
+            }
+            Next::Nothing => return None,
+        };
         self.kinds.iter().position(|known| *known == kind)
     }
 
@@ -178,7 +219,16 @@ impl<C: Connection> Work for Typist<C> {
     }
 
     fn perform(&mut self) -> Result<u32, OperationError> {
-        self.terminal.perform().map(|_| 1)
+        let Some(counting) = &mut self.counting else {
+            return self.terminal.perform().map(|_| 1);
+        };
+        let counting = RefCell::new(counting);
+        self.terminal
+            .perform_between(
+                || counting.borrow().begin(),
+                |begun| counting.borrow_mut().end(begun),
+            )
+            .map(|_| 1)
     }
 
     fn reconnect(&mut self) -> Result<(), OperationError> {
@@ -187,10 +237,15 @@ impl<C: Connection> Work for Typist<C> {
 
     fn counters(&self) -> Status {
         let tally = self.terminal.tally();
-        Status::from([
+        let mut counters = self
+            .counting
+            .as_ref()
+            .map_or_else(Status::new, Counting::counters);
+        counters.extend([
             ("tpcc_rollbacks", tally.rolled_back as f64),
             ("tpcc_skipped_districts", tally.skipped_districts as f64),
-        ])
+        ]);
+        counters
     }
 }
 
