@@ -33,30 +33,42 @@ def removals(study: Study, table: Table, counts: pl.DataFrame | None) -> Iterato
     kinds = [name.removesuffix(_SUFFIX) for name in table.values if name.endswith(_SUFFIX)]
     cell_of = {run.run: run.slot.cell for run in table.ok_runs}
     profiled = _Profiled(counts, cell_of)
-    for within, cells in _groups(study).items():
+    for (within, _), cells in _groups(study).items():
         for kind in sorted(kinds):
             found = _Of(kind, dict(within), cells, table, profiled).removal()
             if found is not None:
                 yield found
 
 
-def _groups(study: Study) -> dict[_Levels, list[tuple[Assembly, Cell]]]:
-    """In the order of the study. A factor that says which assembly it is does not tell groups apart."""
-    found: dict[_Levels, list[tuple[Assembly, Cell]]] = {}
+def _groups(study: Study) -> dict[tuple[_Levels, _Levels], list[tuple[Assembly, Cell]]]:
+    """In the order of the study, by the levels of other factors than those of the assembly, and by other options."""
+    telling = _telling(study)
+    found: dict[tuple[_Levels, _Levels], list[tuple[Assembly, Cell]]] = {}
     for cell in study.cells:
         if cell.system.kind != "glass":
             continue
-        assembly = parse(str(cell.system.options.get("assembly", "full")))
-        within = tuple(item for item in cell.levels.items() if not _names(item[1], assembly))
-        found.setdefault(within, []).append((assembly, cell))
+        within = tuple(item for item in cell.levels.items() if item[0] not in telling)
+        others = tuple(sorted((name, str(value)) for name, value in cell.system.options.items() if name != "assembly"))
+        found.setdefault((within, others), []).append((_assembly(cell), cell))
     return found
 
 
-def _names(level: str, assembly: Assembly) -> bool:
-    try:
-        return parse(level) == assembly
-    except ValueError:
-        return False
+def _assembly(cell: Cell) -> Assembly:
+    return parse(str(cell.system.options.get("assembly", "full")))
+
+
+def _telling(study: Study) -> set[str]:
+    """The factors that say which assembly it is: with each of their levels it is one alone, and not with all the same."""
+    found = set()
+    for factor in study.factors:
+        of_levels: dict[str, set[Assembly]] = {}
+        for cell in study.cells:
+            if cell.system.kind == "glass":
+                of_levels.setdefault(cell.levels[factor.name], set()).add(_assembly(cell))
+        each = list(of_levels.values())
+        if all(len(assemblies) == 1 for assemblies in each) and len(set.union(*each, set())) > 1:
+            found.add(factor.name)
+    return found
 
 
 class _Profiled:

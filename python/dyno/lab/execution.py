@@ -405,6 +405,8 @@ class Execution:
             effective = reported.get(name, "not reported")
             if effective != asked:
                 raise InvalidRun(f"{name} is {effective}, the study asks for {asked}: the setting was not effective")
+        if why := self.system.refutes(measured.status):
+            raise InvalidRun(why)
         for name, value in measured.responses.items():
             if not math.isfinite(value):
                 raise InvalidRun(f"the driver reported {value} as {name}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -188,6 +189,13 @@ class System(ABC, Generic[O]):
     def settings(self) -> dict[str, Any]:
         """The effective settings, as the system itself says when it is ready; an embedded one's say the driver."""
         return {}
+
+    def refutes(self, status: Mapping[str, float]) -> str | None:  # noqa: ARG002 - most have nothing to hold against it
+        """Why a run did not do what the options ask for, by what its driver says of an embedded system; None if it did.
+
+        Names in `status` begin with the backend's: `sqlite.wal_bytes`.
+        """
+        return None
 
     def builds(self, endpoint: Endpoint) -> dict[str, Endpoint]:
         """An embedded one, as it is to be counted: by the name of a build, where that build is reached.

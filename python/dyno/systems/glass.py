@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from typing import Annotated, Any, Final, Literal
 
 from pydantic import Field, field_validator, model_validator
@@ -55,6 +56,11 @@ class GlassOptions(Frozen):
             "synced from time to time; synced before a commit returns"
         ),
     ] = "synced"
+
+    resident: Annotated[
+        bool,
+        Field(description="a run is invalid if a page was read or written while it was driven: memory has to hold all"),
+    ] = False
 
     @field_validator("assembly")
     @classmethod
@@ -118,6 +124,17 @@ class GlassSystem(System[GlassOptions]):
     def status(self) -> dict[str, float]:
         """Bytes of its files."""
         return {"data_bytes": float(sum(path.stat().st_size for path in self.data_files()))}
+
+    def refutes(self, status: Mapping[str, float]) -> str | None:
+        """A page that came or went, where none may."""
+        if not self.options.resident:
+            return None
+        for moved in ("read", "written"):
+            size = status.get(f"{self.backend}.pages_{moved}_bytes")
+            if size != 0:
+                told = "is not known" if size is None else f"is {size:,.0f}"
+                return f"bytes of pages {moved} while it was driven: {told}, and resident: true allows none"
+        return None
 
     def builds(self, endpoint: Endpoint) -> dict[str, Endpoint]:
         """The same with the boundaries of components as calls, where there is such a build."""
