@@ -1,4 +1,4 @@
-//! A tree of whole numbers with all entries in its leaves (Bayer and Unterauer 1977).
+//! A tree of whole numbers with all entries in its leaves (a B+-tree: Comer 1979).
 //!
 //! Invariants: the keys of a node ascend strictly. All leaves are on one level. An inner node's key is not above any key
 //! below it, and above all keys left of it. No node but the root is empty, and an inner root has two children at least.
