@@ -13,6 +13,7 @@ pub mod assembly;
 pub mod btree;
 pub mod calls;
 pub mod catalogue;
+mod chain;
 pub mod engine;
 mod error;
 pub mod heap;
@@ -24,5 +25,6 @@ pub mod log;
 pub mod pages;
 pub mod transactions;
 
+pub use chain::Chain;
 pub use error::{Error, Result};
 pub use ids::{IndexId, Lsn, PageId, Rid, TableId, TxId};
