@@ -18,10 +18,24 @@ pub trait Locks<L: Latch>: Sized + Send + Sync + 'static {
 
     /// Waits for a lock. [`crate::Error::Deadlock`] where others wait for this transaction, directly or not, and
     /// [`crate::Error::LockTimeout`] where it takes longer than it may. No latch of a page is held by the caller.
-    fn lock(&self, tx: TxId, held: &mut Self::Held, what: Lockable, mode: Mode, until: Until) -> Result<()>;
+    fn lock(
+        &self,
+        tx: TxId,
+        held: &mut Self::Held,
+        what: Lockable,
+        mode: Mode,
+        until: Until,
+    ) -> Result<()>;
 
     /// Takes the lock if nobody has to be waited for: asked under a page's latch, which must be given back before waiting.
-    fn try_lock(&self, tx: TxId, held: &mut Self::Held, what: Lockable, mode: Mode, until: Until) -> bool;
+    fn try_lock(
+        &self,
+        tx: TxId,
+        held: &mut Self::Held,
+        what: Lockable,
+        mode: Mode,
+        until: Until,
+    ) -> bool;
 
     /// Gives back all that a transaction holds.
     fn release(&self, tx: TxId, held: &mut Self::Held);
