@@ -14,6 +14,7 @@ pub mod assembly;
 pub mod btree;
 pub mod calls;
 pub mod catalogue;
+mod chain;
 pub mod engine;
 mod error;
 pub mod heap;
@@ -26,5 +27,6 @@ pub mod log;
 pub mod pages;
 pub mod transactions;
 
+pub use chain::Chain;
 pub use error::{Error, Result};
 pub use ids::{IndexId, Lsn, PageId, Rid, TableId, TxId};

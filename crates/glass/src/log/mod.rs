@@ -3,7 +3,7 @@
 //!
 //! Records are physiological: each names its page and says what to do within it. One that changes several pages at
 //! once (the split of a node) is one record, so that it is done whole or not at all. What undoes a change is
-//! logical for indexes, whose entries move, and by record for heaps, whose records do not.
+//! logical for indexes, whose entries move, and by slot for heaps, whose slots do not.
 
 use crate::latch::Latch;
 use crate::{IndexId, Lsn, PageId, Result, Rid, TxId};
@@ -48,13 +48,26 @@ pub enum Change<'a> {
     HeapInsert {
         /// Where.
         rid: Rid,
+        /// What it is.
+        kind: Kind,
         /// What.
         record: &'a [u8],
     },
-    /// A record's slot is emptied; its space stays its own until its transaction has ended.
+    /// A record becomes a ghost: its slot and its space stay its own until its transaction has ended.
     HeapDelete {
         /// Which.
         rid: Rid,
+    },
+    /// A ghost is the record again that it was.
+    HeapRestore {
+        /// Which.
+        rid: Rid,
+    },
+    /// All ghosts of a page give up their slots and their space. Changes nothing that could be seen, so it is
+    /// always a [`Record::Structure`].
+    HeapReclaim {
+        /// Which page.
+        page: PageId,
     },
     /// Bytes of a record are replaced.
     HeapUpdate {
@@ -65,10 +78,12 @@ pub enum Change<'a> {
         /// What is there afterwards.
         after: &'a [u8],
     },
-    /// A record is replaced by one of another length.
+    /// What is in a slot is replaced by something of another length or kind.
     HeapReplace {
         /// Which.
         rid: Rid,
+        /// What it is afterwards.
+        kind: Kind,
         /// What is there afterwards.
         after: &'a [u8],
     },
@@ -88,6 +103,18 @@ pub enum Change<'a> {
         /// Which of its entries.
         place: u16,
     },
+}
+
+/// What a slot of a heap page holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Kind {
+    /// A record, where it was created.
+    Record = 1,
+    /// The address of a record that outgrew its page.
+    Stub = 2,
+    /// A record that outgrew its page; the stub that was left there leads here.
+    Moved = 3,
 }
 
 /// Bytes written into a page.
@@ -117,10 +144,12 @@ pub enum Undo<'a> {
         /// What was there.
         before: &'a [u8],
     },
-    /// The record is as it was, of another length.
+    /// The slot holds what it held, of another length or kind.
     HeapReplace {
         /// Which.
         rid: Rid,
+        /// What it was.
+        kind: Kind,
         /// What was there.
         before: &'a [u8],
     },
