@@ -1,7 +1,7 @@
 //! Pages without a buffer pool: plain memory, and a page's number is its address.
 //!
 //! A page is never looked up, pinned, read, written or evicted. Where there are latches, a page's lies right behind its
-//! bytes. A free page keeps its memory and is used again; all memory is given back at the end.
+//! bytes. Pages begin with a line of the processor's caches, wherever in their sets (see `memory`). A free page keeps its memory and is used again; all memory is given back at the end.
 //!
 //! Invariants: `all` has each page that was ever made, `free` those of them that are free, each once. A page's memory
 //! and latch stay where they are until the whole is dropped, which nobody can do who has a pin.
@@ -17,7 +17,7 @@ use std::num::NonZero;
 use std::ptr::NonNull;
 
 use super::layout::{HEADER, KIND, PageKind, identity};
-use super::memory::ALIGNMENT;
+use super::memory::LINE;
 use super::{Census, Pages, Pin, Setup, Statistics, Writable};
 use crate::latch::{Guarded, Latch};
 use crate::log::{Change, Log, Patch, Record};
@@ -39,8 +39,8 @@ struct State {
 impl<L: Latch, const PAGE: usize> Direct<L, PAGE> {
     /// Of a page's memory: its bytes, then its latch.
     const LAYOUT: Layout = {
-        assert!(PAGE > HEADER && PAGE.is_multiple_of(ALIGNMENT) && align_of::<L>() <= ALIGNMENT);
-        match Layout::from_size_align(PAGE + size_of::<L>(), ALIGNMENT) {
+        assert!(PAGE > HEADER && PAGE.is_multiple_of(LINE) && align_of::<L>() <= LINE);
+        match Layout::from_size_align(PAGE + size_of::<L>(), LINE) {
             Ok(layout) => layout,
             Err(_) => panic!("pages are too large"),
         }
@@ -69,7 +69,7 @@ impl<L: Latch, const PAGE: usize> Direct<L, PAGE> {
     #[inline(always)]
     fn at(page: PageId) -> Result<DirectPin<'static, L, PAGE>> {
         debug_assert!(
-            page.0.is_multiple_of(ALIGNMENT as u64),
+            page.0.is_multiple_of(LINE as u64),
             "{page:?} is no address of a page"
         );
         match NonZero::new(page.0 as usize) {

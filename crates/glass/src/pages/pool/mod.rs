@@ -219,7 +219,6 @@ impl<L: Latch, const PAGE: usize> Pool<L, PAGE> {
         let outcome = match frame.page() {
             None => Taken::Empty,
             Some(_) if frame.was_referred() => Taken::Used,
-            Some(_) if frame.oldest_change().is_some() => Taken::Changed,
             Some(page) => {
                 let mut chain = self.directory.chain(page);
                 if frame.pins() > 1 {
