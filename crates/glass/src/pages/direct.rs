@@ -1,7 +1,7 @@
 //! Pages without a buffer pool: plain memory, and a page's number is its address.
 //!
 //! A page is never looked up, pinned, read, written or evicted. Where there are latches, a page's lies right behind its
-//! bytes. A free page keeps its memory and is used again; all memory is given back at the end.
+//! bytes. Pages begin with a line of the processor's caches, wherever in their sets (see `memory`). A free page keeps its memory and is used again; all memory is given back at the end.
 //!
 //! Invariants: `all` has each page that was ever made, `free` those of them that are free, each once. A page's memory
 //! and latch stay where they are until the whole is dropped, which nobody can do who has a pin.
@@ -17,7 +17,7 @@ use std::num::NonZero;
 use std::ptr::NonNull;
 
 use super::layout::{HEADER, KIND, PageKind, identity};
-use super::memory::ALIGNMENT;
+use super::memory::LINE;
 use super::{Census, Pages, Pin, Setup, Statistics, Writable};
 use crate::latch::{Guarded, Latch};
 use crate::log::{Change, Log, Patch, Record};
@@ -39,8 +39,8 @@ struct State {
 impl<L: Latch, const PAGE: usize> Direct<L, PAGE> {
     /// Of a page's memory: its bytes, then its latch.
     const LAYOUT: Layout = {
-        assert!(PAGE > HEADER && PAGE.is_multiple_of(ALIGNMENT) && align_of::<L>() <= ALIGNMENT);
-        match Layout::from_size_align(PAGE + size_of::<L>(), ALIGNMENT) {
+        assert!(PAGE > HEADER && PAGE.is_multiple_of(LINE) && align_of::<L>() <= LINE);
+        match Layout::from_size_align(PAGE + size_of::<L>(), LINE) {
             Ok(layout) => layout,
             Err(_) => panic!("pages are too large"),
         }
@@ -69,7 +69,7 @@ impl<L: Latch, const PAGE: usize> Direct<L, PAGE> {
     #[inline(always)]
     fn at(page: PageId) -> Result<DirectPin<'static, L, PAGE>> {
         debug_assert!(
-            page.0.is_multiple_of(ALIGNMENT as u64),
+            page.0.is_multiple_of(LINE as u64),
             "{page:?} is no address of a page"
         );
         match NonZero::new(page.0 as usize) {
@@ -236,4 +236,162 @@ unsafe impl<L: Latch, const PAGE: usize> Pin for DirectPin<'_, L, PAGE> {
 
     #[inline(always)]
     fn touched(&self, _: Lsn) {}
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+    use std::sync::Mutex;
+    use std::thread;
+
+    use super::*;
+    use crate::latch::{NoLatch, RwLatch};
+    use crate::pages::Page;
+
+    const PAGE: usize = 32 << 10;
+
+    /// A log that counts, or that does not take anything.
+    #[derive(Default)]
+    struct Counting {
+        records: Mutex<u64>,
+        is_broken: bool,
+    }
+
+    impl<L: Latch> Log<L> for Counting {
+        const REAL: bool = true;
+
+        fn append(&self, _: TxId, _: Lsn, _: &Record<'_>) -> Result<Lsn> {
+            if self.is_broken {
+                return Err(Error::Absent("disk"));
+            }
+            let mut records = self.records.lock().unwrap();
+            *records += 1;
+            Ok(Lsn(*records))
+        }
+
+        fn commit(&self, _: TxId, _: Lsn) -> Result<()> {
+            Ok(())
+        }
+
+        fn end(&self, _: TxId, _: Lsn) -> Result<()> {
+            Ok(())
+        }
+
+        fn flush(&self, _: Lsn) -> Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn a_page_is_where_its_number_says_and_is_used_again_when_it_was_free() {
+        let log = Counting::default();
+        let pages = Direct::<NoLatch, PAGE>::new();
+        let first = pages.allocate(PageKind::Heap, &log).unwrap().id();
+        let second = pages.allocate(PageKind::Leaf, &log).unwrap().id();
+        assert_ne!(first, second);
+        let pin = pages.pin(first).unwrap();
+        let mut latched = pin.into_exclusive();
+        assert_eq!(
+            (latched.id(), latched.kind(), latched.lsn()),
+            (first, PageKind::Heap, Lsn(1))
+        );
+        assert_eq!(latched.bytes().len(), PAGE);
+        assert_eq!(latched.bytes().as_ptr().addr() as u64, first.0);
+        latched.bytes_mut()[HEADER..].fill(7);
+        latched.changed(Lsn(9));
+        let pin = latched.unlatch();
+        assert_eq!(pin.shared().lsn(), Lsn(9));
+        assert_eq!(pages.pin(first).unwrap().shared().bytes()[PAGE - 1], 7);
+
+        pages.free(first, &log).unwrap();
+        let mut all = vec![first, second];
+        all.sort_unstable();
+        let census = Census {
+            all,
+            free: vec![first],
+        };
+        assert_eq!(pages.census().unwrap(), census);
+        let again = pages.allocate(PageKind::Inner, &log).unwrap();
+        assert_eq!(again.id(), first);
+        assert!(
+            again.shared().bytes()[HEADER..]
+                .iter()
+                .all(|byte| *byte == 0)
+        );
+        assert_eq!(again.shared().kind(), PageKind::Inner);
+        assert_eq!(pages.census().unwrap().free, []);
+
+        assert!(matches!(pages.pin(PageId::NONE), Err(Error::Missing(_))));
+        assert_eq!(pages.root().unwrap(), PageId::NONE);
+        pages.set_root(second, &log).unwrap();
+        assert_eq!(pages.root().unwrap(), second);
+    }
+
+    #[test]
+    fn a_page_is_taken_when_the_log_knows_it() {
+        let pages = Direct::<NoLatch, PAGE>::new();
+        let broken = Counting {
+            is_broken: true,
+            ..Counting::default()
+        };
+        assert!(pages.allocate(PageKind::Heap, &broken).is_err());
+        let census = pages.census().unwrap();
+        assert_eq!(census.all, census.free);
+        let taken = pages
+            .allocate(PageKind::Heap, &Counting::default())
+            .unwrap()
+            .id();
+        assert_eq!(pages.census().unwrap().all, [taken]);
+        assert!(pages.free(taken, &broken).is_err());
+        assert_eq!(pages.census().unwrap().free, []);
+    }
+
+    #[test]
+    fn without_latches_a_pin_is_a_pointer_and_a_page_its_bytes() {
+        assert_eq!(
+            size_of::<DirectPin<'_, NoLatch, PAGE>>(),
+            size_of::<usize>()
+        );
+        assert_eq!(
+            size_of::<DirectPin<'_, RwLatch, PAGE>>(),
+            size_of::<usize>()
+        );
+        assert_eq!(Direct::<NoLatch, PAGE>::LAYOUT.size(), PAGE);
+        assert_eq!(
+            Direct::<RwLatch, PAGE>::LAYOUT.size(),
+            PAGE + size_of::<RwLatch>()
+        );
+    }
+
+    #[test]
+    fn threads_have_pages_of_their_own_and_latch_those_they_share() {
+        let log = Counting::default();
+        let pages = Direct::<RwLatch, PAGE>::new();
+        let shared = pages.allocate(PageKind::Heap, &log).unwrap();
+        let word = |page: &Page| page.u64_at(PAGE - 8);
+        let taken = Mutex::new(BTreeSet::new());
+        thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| {
+                    for round in 0..500_u64 {
+                        let own = pages.allocate(PageKind::Leaf, &log).unwrap();
+                        assert!(
+                            taken.lock().unwrap().insert(own.id()),
+                            "somebody else has it"
+                        );
+                        let mut latched = shared.exclusive();
+                        let next = word(&latched) + 1;
+                        latched.write((PAGE - 8) as u16, &next.to_le_bytes());
+                        drop(latched);
+                        assert!(word(&shared.shared()) > round);
+                        assert!(taken.lock().unwrap().remove(&own.id()));
+                        pages.free(own.id(), &log).unwrap();
+                    }
+                });
+            }
+        });
+        assert_eq!(word(&shared.shared()), 2000);
+        assert!(pages.census().unwrap().all.len() <= 5);
+        assert_eq!(*log.records.lock().unwrap(), 4001);
+    }
 }

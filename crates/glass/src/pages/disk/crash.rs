@@ -334,3 +334,137 @@ impl Random {
         among[self.below(among.len())]
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn contents(folder: &CrashFolder, name: &str) -> Vec<u8> {
+        let disk = folder.open(name).unwrap();
+        let mut bytes = vec![0; disk.length().unwrap() as usize];
+        disk.read(0, &mut bytes).unwrap();
+        bytes
+    }
+
+    #[test]
+    fn what_was_synced_is_there_and_what_was_not_in_any_way() {
+        let folder = CrashFolder::new();
+        let a = folder.open("a").unwrap();
+        let b = folder.open("b").unwrap();
+        a.write(0, &[1; 3 * SECTOR]).unwrap();
+        a.sync().unwrap();
+        a.write(0, &[2; 2 * SECTOR]).unwrap();
+        a.write(SECTOR as u64, &[3; SECTOR]).unwrap();
+        b.write(0, &[4; 10]).unwrap();
+        let mut found = std::collections::BTreeSet::new();
+        for seed in 0..400 {
+            let after = folder.crash(seed);
+            let bytes = contents(&after, "a");
+            assert_eq!(bytes.len(), 3 * SECTOR);
+            for sector in bytes.chunks(SECTOR) {
+                assert!(
+                    sector.iter().all(|byte| *byte == sector[0]),
+                    "a sector is whole"
+                );
+            }
+            let has_b = match contents(&after, "b")[..] {
+                [] => false,
+                [4, 4, 4, 4, 4, 4, 4, 4, 4, 4] => true,
+                ref other => panic!("{other:?}"),
+            };
+            found.insert((bytes[0], bytes[SECTOR], bytes[2 * SECTOR], has_b));
+        }
+        let mut all = std::collections::BTreeSet::new();
+        for first in [1, 2] {
+            for second in [1, 2, 3] {
+                all.extend([(first, second, 1, false), (first, second, 1, true)]);
+            }
+        }
+        assert_eq!(found, all);
+        assert_eq!(
+            contents(&folder, "a")[..=SECTOR],
+            [&[2; SECTOR][..], &[3]].concat()[..]
+        );
+    }
+
+    #[test]
+    fn a_sector_written_in_parts_has_the_first_of_them_where_it_has_the_second() {
+        let folder = CrashFolder::new();
+        let log = folder.open("log").unwrap();
+        for byte in 1..=4 {
+            log.write(u64::from(byte) * 4 - 4, &[byte; 4]).unwrap();
+        }
+        for seed in 0..100 {
+            let bytes = contents(&folder.crash(seed), "log");
+            let whole: Vec<u8> = (1..=4).flat_map(|byte| [byte; 4]).collect();
+            assert_eq!(bytes, whole[..bytes.len()]);
+        }
+    }
+
+    #[test]
+    fn a_sync_covers_its_own_file_alone() {
+        let folder = CrashFolder::new();
+        let (a, b) = (folder.open("a").unwrap(), folder.open("b").unwrap());
+        a.write(0, b"a").unwrap();
+        b.write(0, b"b").unwrap();
+        b.sync().unwrap();
+        let lost = (0..100)
+            .map(|seed| folder.crash(seed))
+            .filter(|after| contents(after, "a").is_empty());
+        assert!(lost.count() > 10);
+        assert!((0..100).all(|seed| contents(&folder.crash(seed), "b") == b"b"));
+    }
+
+    #[test]
+    fn after_the_power_has_failed_nothing_is_begun() {
+        let folder = CrashFolder::new();
+        let disk = folder.open("a").unwrap();
+        disk.write(0, b"1").unwrap();
+        disk.sync().unwrap();
+        assert_eq!(folder.operations(), 3);
+        folder.fail_power_at(4);
+        disk.write(0, b"2").unwrap();
+        assert!(folder.has_failed());
+        assert!(disk.write(1, b"3").is_err(), "it is interrupted");
+        assert!(disk.write(2, b"4").is_err());
+        assert!(disk.sync().is_err());
+        assert!(disk.read(0, &mut [0]).is_err());
+        assert!(folder.names().is_err());
+        let found: std::collections::BTreeSet<_> = (0..100)
+            .map(|seed| contents(&folder.crash(seed), "a"))
+            .collect();
+        let possible = [&b"1"[..], b"2", b"23"].map(<[u8]>::to_vec);
+        assert_eq!(found, possible.into());
+    }
+
+    #[test]
+    fn a_sync_that_the_power_interrupts_or_that_fails_covers_nothing() {
+        let folder = CrashFolder::new();
+        let disk = folder.open("a").unwrap();
+        disk.write(0, b"1").unwrap();
+        let broken = CrashFolder::new();
+        let other = broken.open("a").unwrap();
+        other.write(0, b"1").unwrap();
+        folder.fail_power_at(2);
+        broken.fail_syncs();
+        assert!(disk.sync().is_err() && other.sync().is_err());
+        for machine in [folder, broken] {
+            assert!((0..100).any(|seed| contents(&machine.crash(seed), "a").is_empty()));
+        }
+    }
+
+    #[test]
+    fn files_that_were_taken_away_stay_away() {
+        let folder = CrashFolder::new();
+        let disk = folder.open("b").unwrap();
+        folder.open("a").unwrap();
+        disk.write(0, b"1").unwrap();
+        assert_eq!(folder.names().unwrap(), ["a", "b"]);
+        folder.remove("b").unwrap();
+        assert!(folder.remove("b").is_err());
+        assert_eq!(folder.crash(1).names().unwrap(), ["a"]);
+        assert_eq!(contents(&folder, "b"), [], "another of the same name");
+        disk.write(1, b"2").unwrap();
+        assert_eq!(disk.length().unwrap(), 2, "who had it open goes on");
+    }
+}

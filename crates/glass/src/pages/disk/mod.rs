@@ -146,3 +146,39 @@ impl Disk for File {
         Ok(self.0.metadata()?.len())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_folder_of_the_system_keeps_files_for_one_at_a_time() {
+        let path =
+            std::env::temp_dir().join(format!("dyno-glass-files-{}/deep", std::process::id()));
+        let folder = Files::new(&path).unwrap();
+        let twice = Files::new(&path).err().unwrap();
+        assert_eq!(twice.kind(), ErrorKind::WouldBlock);
+
+        let disk = folder.open("b").unwrap();
+        assert_eq!(disk.length().unwrap(), 0);
+        disk.write(5, b"12345").unwrap();
+        disk.sync().unwrap();
+        assert_eq!(disk.length().unwrap(), 10);
+        let mut bytes = [9; 8];
+        disk.read(7, &mut bytes).unwrap();
+        assert_eq!(&bytes, b"345\0\0\0\0\0", "there are zeros past the end");
+        folder.open("a").unwrap();
+        assert_eq!(folder.names().unwrap(), ["a", "b"]);
+        drop(folder);
+
+        let folder = Files::new(&path).unwrap();
+        let mut bytes = [9; 6];
+        folder.open("b").unwrap().read(0, &mut bytes).unwrap();
+        assert_eq!(&bytes, b"\0\0\0\0\x001");
+        folder.remove("b").unwrap();
+        assert!(folder.remove("b").is_err());
+        assert_eq!(folder.names().unwrap(), ["a"]);
+        drop(folder);
+        fs::remove_dir_all(path.parent().unwrap()).unwrap();
+    }
+}

@@ -35,6 +35,8 @@ use crate::{Error, Lsn, PageId, Result, TxId};
 mod directory;
 mod frame;
 mod meta;
+#[cfg(test)]
+mod tests;
 mod writer;
 
 /// The file that the pages are in.
@@ -201,6 +203,8 @@ impl<L: Latch, const PAGE: usize> Pool<L, PAGE> {
                         "a page: all frames of the buffer pool are pinned",
                     ));
                 }
+                // They are pinned by who writes them, perhaps.
+                drop(self.writer.exclusive());
                 thread::yield_now();
             }
         }
@@ -215,7 +219,6 @@ impl<L: Latch, const PAGE: usize> Pool<L, PAGE> {
         let outcome = match frame.page() {
             None => Taken::Empty,
             Some(_) if frame.was_referred() => Taken::Used,
-            Some(_) if frame.oldest_change().is_some() => Taken::Changed,
             Some(page) => {
                 let mut chain = self.directory.chain(page);
                 if frame.pins() > 1 {
@@ -389,6 +392,8 @@ impl<L: Latch, const PAGE: usize> Pages<L> for Pool<L, PAGE> {
     type Pin<'a> = PoolPin<'a, L, PAGE>;
 
     fn open(setup: Setup<'_>) -> Result<Self> {
+        // A page's bytes are counted by 16 bits in the log, and torn by whole sectors.
+        const { assert!(PAGE.is_multiple_of(512) && PAGE <= 1 << 16) };
         let frames = setup.memory / PAGE;
         if frames < LEAST_FRAMES || frames >= frame::END as usize {
             let least = LEAST_FRAMES * PAGE;
