@@ -4,12 +4,7 @@
 //! [`dyno_tpcc::population`], transactions call the engine, and the consistency conditions are verified over scans.
 
 mod columns;
+pub mod engine;
+mod error;
 pub mod kernel;
-
-use dyno_sql::{Error, ErrorKind};
-
-/// A row that must be there is not.
-#[cold]
-fn missing(what: &str) -> Error {
-    Error::new(ErrorKind::MissingKey, format!("{what} does not exist"))
-}
+mod record;

@@ -11,18 +11,8 @@ use dyno_tpcc::{
 use super::rows::{self, District, History, Order, OrderLine, read};
 use super::{Kernel, LAST_ORDER, key, key_of_customer, key_of_name};
 use crate::columns::{Fixed, Optional, Text};
-use crate::missing;
-
-/// A number of the specification's as a column has it.
-#[inline]
-fn narrow(number: i64) -> Result<i32> {
-    i32::try_from(number).map_err(|_| {
-        Error::new(
-            ErrorKind::WrongValue,
-            format!("{number} does not fit its column"),
-        )
-    })
-}
+use crate::error::missing;
+use crate::record::narrow;
 
 /// Has the lines of the cache come that are about to be read, all at the same time: each is read before any of them is
 /// waited for.
