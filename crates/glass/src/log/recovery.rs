@@ -17,7 +17,7 @@ use super::segments::Segments;
 use super::{Change, Log, Patch, Record, Undo};
 use crate::latch::Latch;
 use crate::pages::{Pages, Pin, Writable};
-use crate::{Error, Lsn, PageId, Result, TxId, heap};
+use crate::{Error, Lsn, PageId, Result, TxId, btree, heap};
 
 /// The bytes that no record has more of. What says to be longer is none.
 pub(super) const LONGEST: usize = 1 << 26;
@@ -261,7 +261,7 @@ fn redo_in<L: Latch, P: Pages<L>>(
         | Change::HeapUpdate { .. }
         | Change::HeapReplace { .. } => heap::redo(&mut exclusive, change)?,
         Change::LeafInsert { .. } | Change::LeafDelete { .. } => {
-            return Err(Error::Absent("trees"));
+            btree::redo(&mut exclusive, change)?;
         }
     }
     exclusive.changed(end);
