@@ -5,8 +5,25 @@
 //! once (the split of a node) is one record, so that it is done whole or not at all. What undoes a change is
 //! logical for indexes, whose entries move, and by slot for heaps, whose slots do not.
 
+use std::sync::Arc;
+
 use crate::latch::Latch;
+use crate::pages::disk::Folder;
 use crate::{IndexId, Lsn, PageId, Result, Rid, TxId};
+
+mod absent;
+mod active;
+mod master;
+mod record;
+mod recovery;
+mod segments;
+#[cfg(test)]
+mod tests;
+mod wal;
+
+pub use absent::NoLog;
+pub use recovery::{Recovery, Redone, Undoer};
+pub use wal::{Options, Policy, Statistics, Wal};
 
 /// Where changes are written down.
 pub trait Log<L: Latch>: Sized + Send + Sync + 'static {
@@ -28,6 +45,28 @@ pub trait Log<L: Latch>: Sized + Send + Sync + 'static {
     fn flush(&self, lsn: Lsn) -> Result<()>;
 }
 
+/// A log as its engine keeps it.
+pub trait LogFiles<L: Latch>: Log<L> {
+    /// That of a folder, with what is to be recovered first where it holds a store: [`Wal::open`]. The folder is not touched where the
+    /// log is absent or stays in memory.
+    fn open(folder: Option<Arc<dyn Folder>>, options: &Options)
+    -> Result<(Self, Option<Recovery>)>;
+
+    /// Writes down which transactions are under way and which pages are dirty, so that recovery begins there, and removes
+    /// what is not needed any more; transactions go on meanwhile (fuzzy). `dirty` gives for each page that was changed and
+    /// is not in its place on disk where the first such change ends. Whoever has a page latched exclusively meanwhile may be about to
+    /// change it, so it must be waited for.
+    ///
+    /// After a log is made, the first checkpoint says that there is a store.
+    fn checkpoint(&self, dirty: impl FnOnce() -> Result<Vec<(PageId, Lsn)>>) -> Result<()>;
+
+    /// Bytes logged since the last checkpoint.
+    fn grown(&self) -> u64;
+
+    /// What it has done since it was opened.
+    fn statistics(&self) -> Statistics;
+}
+
 /// What is written down. Bytes are those of pages, as they are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Record<'a> {
@@ -37,6 +76,18 @@ pub enum Record<'a> {
     Compensation(Change<'a>, Lsn),
     /// A change that stays whatever becomes of the transaction: nodes split or merged, pages taken and given back.
     Structure(Change<'a>),
+}
+
+impl<'a> Record<'a> {
+    /// What is done.
+    #[must_use]
+    pub const fn change(&self) -> &Change<'a> {
+        match self {
+            Self::Change(change, _) | Self::Compensation(change, _) | Self::Structure(change) => {
+                change
+            }
+        }
+    }
 }
 
 /// What is done to pages; redone where a page's number is lower than the record's.
