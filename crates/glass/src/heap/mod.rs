@@ -103,11 +103,6 @@ impl<L: Latch> Heap<L> {
         Ok(id)
     }
 
-    /// Where it begins.
-    pub(crate) const fn first(&self) -> PageId {
-        self.first
-    }
-
     /// Puts a record somewhere. `oldest` is at most the oldest transaction under way, and `grant` says whether the place can
     /// be had: a record that was there may still be locked by who waited for it.
     pub(crate) fn create<P: Pages<L>, G: Log<L>>(

@@ -26,6 +26,11 @@ impl Transactions for NoTransactions {
     }
 
     #[inline(always)]
+    fn oldest(&self) -> TxId {
+        TxId(u64::MAX)
+    }
+
+    #[inline(always)]
     fn continue_after(&self, _: TxId) {}
 
     #[inline(always)]

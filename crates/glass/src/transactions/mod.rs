@@ -35,6 +35,10 @@ pub trait Transactions: Sized + Send + Sync + Default + 'static {
     /// Whether it has begun and not ended. May be asked under any latch.
     fn is_active(&self, tx: TxId) -> bool;
 
+    /// All that began before this one have ended: what they deleted can be reclaimed. It may be said of an older one than
+    /// could be. May be asked under any latch.
+    fn oldest(&self) -> TxId;
+
     /// Those that begin from now on are called by larger numbers than this one: said after a restart, before the first
     /// begins, with the largest that is in the log.
     fn continue_after(&self, tx: TxId);

@@ -70,6 +70,11 @@ impl<L: Latch> Transactions for Real<L> {
             && self.table.shared().active.binary_search(&tx.0).is_ok()
     }
 
+    #[inline]
+    fn oldest(&self) -> TxId {
+        TxId(self.oldest.load(Ordering::Acquire))
+    }
+
     fn continue_after(&self, tx: TxId) {
         let mut table = self.table.exclusive();
         table.newest = table.newest.max(tx.0);
