@@ -7,16 +7,19 @@
 //! From below to above: [`latch`]es guard what threads share, [`pages`] are pinned and latched pieces of memory with or
 //! without a buffer pool and a file below, [`log`] makes changes last, [`locks`] keep transactions apart,
 //! [`transactions`] end well or not at all, [`keys`] are compared, the [`catalogue`] knows tables and indexes; [`heap`]
-//! and [`btree`] hold records and find them, and [`engine`] is what users call.
+//! and [`btree`] hold records and find them, and [`engine`] is what users call. The [`kernel`] stands
+//! beside all of it: what is left when none of it is there.
 
 pub mod assembly;
 pub mod btree;
 pub mod calls;
 pub mod catalogue;
+mod chain;
 pub mod engine;
 mod error;
 pub mod heap;
 mod ids;
+pub mod kernel;
 pub mod keys;
 pub mod latch;
 pub mod locks;
@@ -24,5 +27,6 @@ pub mod log;
 pub mod pages;
 pub mod transactions;
 
+pub use chain::Chain;
 pub use error::{Error, Result};
 pub use ids::{IndexId, Lsn, PageId, Rid, TableId, TxId};

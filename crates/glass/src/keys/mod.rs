@@ -4,15 +4,32 @@
 //! first, texts filled up with zeros to their greatest length. All keys of an index are of one length. The real form
 //! takes the key apart by its description and compares field by field, as an engine of many types does; the absent
 //! form, specialised, compares words.
+//!
+//! Invariant: both forms order all keys of a shape alike, and as their values are ordered. So an index written by one is
+//! an index for the other. What fills a prefix up to the least or the greatest key that begins with it, zeros or bytes
+//! of 255, is ordered alike by both too.
 
 use std::cmp::Ordering;
+
+mod encoding;
+#[cfg(test)]
+mod tests;
+mod typed;
+mod words;
+
+pub use encoding::{Value, int, long, text};
+pub use typed::Typed;
+pub use words::Words;
+
+/// The greatest length of a key, in bytes.
+pub const LONGEST: usize = 128;
 
 /// How keys are compared.
 pub trait Keys: Send + Sync + 'static {
     /// Whether by their description.
     const REAL: bool;
 
-    /// Of two keys of that shape.
+    /// Of two keys of that shape, each as long as its keys are.
     fn compare(shape: &Shape, a: &[u8], b: &[u8]) -> Ordering;
 }
 

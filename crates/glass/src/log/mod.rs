@@ -3,10 +3,27 @@
 //!
 //! Records are physiological: each names its page and says what to do within it. One that changes several pages at
 //! once (the split of a node) is one record, so that it is done whole or not at all. What undoes a change is
-//! logical for indexes, whose entries move, and by record for heaps, whose records do not.
+//! logical for indexes, whose entries move, and by slot for heaps, whose slots do not.
+
+use std::sync::Arc;
 
 use crate::latch::Latch;
+use crate::pages::disk::Folder;
 use crate::{IndexId, Lsn, PageId, Result, Rid, TxId};
+
+mod absent;
+mod active;
+mod master;
+mod record;
+mod recovery;
+mod segments;
+#[cfg(test)]
+mod tests;
+mod wal;
+
+pub use absent::NoLog;
+pub use recovery::{Recovery, Redone, Undoer};
+pub use wal::{Options, Policy, Statistics, Wal};
 
 /// Where changes are written down.
 pub trait Log<L: Latch>: Sized + Send + Sync + 'static {
@@ -28,6 +45,28 @@ pub trait Log<L: Latch>: Sized + Send + Sync + 'static {
     fn flush(&self, lsn: Lsn) -> Result<()>;
 }
 
+/// A log as its engine keeps it.
+pub trait LogFiles<L: Latch>: Log<L> {
+    /// That of a folder, with what is to be recovered first where it holds a store: [`Wal::open`]. The folder is not touched where the
+    /// log is absent or stays in memory.
+    fn open(folder: Option<Arc<dyn Folder>>, options: &Options)
+    -> Result<(Self, Option<Recovery>)>;
+
+    /// Writes down which transactions are under way and which pages are dirty, so that recovery begins there, and removes
+    /// what is not needed any more; transactions go on meanwhile (fuzzy). `dirty` gives for each page that was changed and
+    /// is not in its place on disk where the first such change ends. Whoever has a page latched exclusively meanwhile may be about to
+    /// change it, so it must be waited for.
+    ///
+    /// After a log is made, the first checkpoint says that there is a store.
+    fn checkpoint(&self, dirty: impl FnOnce() -> Result<Vec<(PageId, Lsn)>>) -> Result<()>;
+
+    /// Bytes logged since the last checkpoint.
+    fn grown(&self) -> u64;
+
+    /// What it has done since it was opened.
+    fn statistics(&self) -> Statistics;
+}
+
 /// What is written down. Bytes are those of pages, as they are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Record<'a> {
@@ -39,6 +78,18 @@ pub enum Record<'a> {
     Structure(Change<'a>),
 }
 
+impl<'a> Record<'a> {
+    /// What is done.
+    #[must_use]
+    pub const fn change(&self) -> &Change<'a> {
+        match self {
+            Self::Change(change, _) | Self::Compensation(change, _) | Self::Structure(change) => {
+                change
+            }
+        }
+    }
+}
+
 /// What is done to pages; redone where a page's number is lower than the record's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Change<'a> {
@@ -48,13 +99,26 @@ pub enum Change<'a> {
     HeapInsert {
         /// Where.
         rid: Rid,
+        /// What it is.
+        kind: Kind,
         /// What.
         record: &'a [u8],
     },
-    /// A record's slot is emptied; its space stays its own until its transaction has ended.
+    /// A record becomes a ghost: its slot and its space stay its own until its transaction has ended.
     HeapDelete {
         /// Which.
         rid: Rid,
+    },
+    /// A ghost is the record again that it was.
+    HeapRestore {
+        /// Which.
+        rid: Rid,
+    },
+    /// All ghosts of a page give up their slots and their space. Changes nothing that could be seen, so it is
+    /// always a [`Record::Structure`].
+    HeapReclaim {
+        /// Which page.
+        page: PageId,
     },
     /// Bytes of a record are replaced.
     HeapUpdate {
@@ -65,10 +129,12 @@ pub enum Change<'a> {
         /// What is there afterwards.
         after: &'a [u8],
     },
-    /// A record is replaced by one of another length.
+    /// What is in a slot is replaced by something of another length or kind.
     HeapReplace {
         /// Which.
         rid: Rid,
+        /// What it is afterwards.
+        kind: Kind,
         /// What is there afterwards.
         after: &'a [u8],
     },
@@ -88,6 +154,18 @@ pub enum Change<'a> {
         /// Which of its entries.
         place: u16,
     },
+}
+
+/// What a slot of a heap page holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Kind {
+    /// A record, where it was created.
+    Record = 1,
+    /// The address of a record that outgrew its page.
+    Stub = 2,
+    /// A record that outgrew its page; the stub that was left there leads here.
+    Moved = 3,
 }
 
 /// Bytes written into a page.
@@ -117,10 +195,12 @@ pub enum Undo<'a> {
         /// What was there.
         before: &'a [u8],
     },
-    /// The record is as it was, of another length.
+    /// The slot holds what it held, of another length or kind.
     HeapReplace {
         /// Which.
         rid: Rid,
+        /// What it was.
+        kind: Kind,
         /// What was there.
         before: &'a [u8],
     },

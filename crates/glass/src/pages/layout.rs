@@ -1,11 +1,12 @@
-//! What each page begins with.
+//! What each page begins with. The checksum is that of all bytes after it, and is right in the file alone.
 
 use crate::{Lsn, PageId};
 
 /// The bytes of a page's header: checksum (4), kind (1), unused (3), page number (8), log sequence number (8).
 pub const HEADER: usize = 24;
 
-const KIND: usize = 4;
+/// Where what [`identity`] gives is.
+pub(super) const KIND: usize = 4;
 const ID: usize = 8;
 const LSN: usize = 16;
 
@@ -92,14 +93,52 @@ impl Page {
     /// Makes it an empty page of that kind and number.
     pub fn clear(&mut self, kind: PageKind, id: PageId) {
         self.0.fill(0);
-        self.0[KIND] = kind as u8;
-        self.0[ID..ID + 8].copy_from_slice(&id.0.to_le_bytes());
+        self.0[KIND..LSN].copy_from_slice(&identity(kind, id));
+    }
+
+    /// Writes bytes into it, as a patch of the log says.
+    pub fn write(&mut self, offset: u16, bytes: &[u8]) {
+        let offset = usize::from(offset);
+        self.0[offset..offset + bytes.len()].copy_from_slice(bytes);
+    }
+
+    /// Whether that page was read whole, or was never written.
+    pub(super) fn is_of(&self, id: PageId) -> bool {
+        self.is_blank() || self.is_sealed() && self.id() == id
+    }
+
+    /// Whether it was never written: all of it is zero.
+    pub(super) fn is_blank(&self) -> bool {
+        self.0.iter().all(|byte| *byte == 0)
+    }
+
+    /// Makes the checksum right.
+    pub(super) fn seal(&mut self) {
+        let sum = self.checksum();
+        self.0[..KIND].copy_from_slice(&sum.to_le_bytes());
+    }
+
+    /// Whether it is what was written.
+    pub(super) fn is_sealed(&self) -> bool {
+        self.0[..KIND] == self.checksum().to_le_bytes()
+    }
+
+    fn checksum(&self) -> u32 {
+        crc32c::crc32c(&self.0[KIND..])
     }
 
     #[inline]
-    fn u64_at(&self, at: usize) -> u64 {
+    pub(super) fn u64_at(&self, at: usize) -> u64 {
         let mut bytes = [0; 8];
         bytes.copy_from_slice(&self.0[at..at + 8]);
         u64::from_le_bytes(bytes)
     }
+}
+
+/// The bytes of a header that say what the page is.
+pub(super) fn identity(kind: PageKind, id: PageId) -> [u8; LSN - KIND] {
+    let mut bytes = [0; LSN - KIND];
+    bytes[0] = kind as u8;
+    bytes[ID - KIND..].copy_from_slice(&id.0.to_le_bytes());
+    bytes
 }
