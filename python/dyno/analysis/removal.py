@@ -58,7 +58,7 @@ def _assembly(cell: Cell) -> Assembly:
 
 
 def _telling(study: Study) -> set[str]:
-    """The factors that say which assembly it is: with each of their levels it is one alone, and not with all the same."""
+    """The factors that say which assembly it is: with each of their levels one alone, and not with all the same."""
     found = set()
     for factor in study.factors:
         of_levels: dict[str, set[Assembly]] = {}
@@ -181,16 +181,24 @@ class _Of:
                 continue
             saved = [steps[place].saved for place in of]
             removed = sum(each for each in saved if each is not None) if None not in saved else None
-            profile = self.profiled.of(chain[of[0] - 1][1].index, self.kind, "instructions")
-            attributed = sum(value for (_, name), value in profile.items() if name == component) if profile else None
+            own = self._own(chain[of[0] - 1][1], component)
+            left = self._own(chain[of[-1]][1], component)
+            # What is absent has another form, of which something may be left: keys are compared as words then.
+            attributed = own - left if own is not None and left is not None else None
             apart = (removed - attributed) / original if removed is not None and attributed is not None else None
             yield ComponentCost(
                 component=component,
                 removed=removed,
+                own=own,
+                left=left,
                 attributed=attributed,
                 apart=apart,
                 agree=None if apart is None else abs(apart) <= AGREE,
             )
+
+    def _own(self, cell: Cell, component: str) -> float | None:
+        profile = self.profiled.of(cell.index, self.kind, "instructions")
+        return sum(value for (_, name), value in profile.items() if name == component) if profile else None
 
     def _calls(self, cell: Cell) -> Iterator[CallCost]:
         """The most costly first; what is in no call comes last."""

@@ -1019,7 +1019,9 @@ class ComponentCost(Frozen):
 
     component: str
     removed: Annotated[float | None, Field(description="(a): instructions that its removal saved")] = None
-    attributed: Annotated[float | None, Field(description="(b): instructions of its own in one run")] = None
+    own: Annotated[float | None, Field(description="instructions of its own just before, as attributed")] = None
+    left: Annotated[float | None, Field(description="what its absent form has of its own just after")] = None
+    attributed: Annotated[float | None, Field(description="(b): the first less the second")] = None
     apart: Annotated[
         float | None, Field(description="(a) less (b), as a share of the first assembly's instructions")
     ] = None

@@ -190,7 +190,7 @@ class System(ABC, Generic[O]):
         """The effective settings, as the system itself says when it is ready; an embedded one's say the driver."""
         return {}
 
-    def refutes(self, status: Mapping[str, float]) -> str | None:  # noqa: ARG002 - most have nothing to hold against it
+    def refutes(self, status: Mapping[str, float]) -> str | None:
         """Why a run did not do what the options ask for, by what its driver says of an embedded system; None if it did.
 
         Names in `status` begin with the backend's: `sqlite.wal_bytes`.

@@ -91,15 +91,17 @@ def test_a_step_over_several_components_is_named_by_all_and_judges_none() -> Non
     assert found.components == ()
 
 
-def test_a_component_is_attributed_in_the_assembly_before_its_removal() -> None:
+def test_what_a_component_has_before_its_removal_and_its_absent_form_after_it_are_set_off() -> None:
     # Runs are of one cell after the other; the first assembly is that of run 1, the next that of run 2.
     rows = [
         (1, "lookup", "keys", "instructions", 14.0), (1, "", "transaction", "instructions", 90.0),
         (1, "lookup", "", "calls", 3.0), (2, "update", "log", "instructions", 30.0),
+        (2, "lookup", "keys", "instructions", 1.0), (3, "", "transaction", "instructions", 40.0),
     ]  # fmt: skip
     found = counted(of(PATH), profile(rows), blocks=1)
     keys, log, locks, *_ = found.components
-    assert (keys.attributed, keys.apart, keys.agree) == (14.0, pytest.approx(0.02), True)
+    assert (keys.own, keys.left) == (14.0, 1.0)
+    assert (keys.attributed, keys.apart, keys.agree) == (13.0, pytest.approx(0.03), True)
     assert (log.attributed, log.apart, log.agree) == (30.0, pytest.approx(-0.18), False)
     assert (locks.attributed, locks.agree) == (None, None)
     assert [(call.call, call.calls, call.instructions) for call in found.calls] == [
