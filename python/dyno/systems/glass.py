@@ -59,7 +59,10 @@ class GlassOptions(Frozen):
 
     resident: Annotated[
         bool,
-        Field(description="a run is invalid if a page was read or written while it was driven: memory has to hold all"),
+        Field(
+            description="all pages are brought into memory before it is driven, and a run in which one was read or "
+            "written then is invalid"
+        ),
     ] = False
 
     @field_validator("assembly")
@@ -155,7 +158,7 @@ class GlassSystem(System[GlassOptions]):
         options = self.options
         settings: dict[str, Any] = {"assembly": assembly.name}
         if assembly.in_file:
-            settings |= {"folder": str(self.place.data), "pool_bytes": options.pool}
+            settings |= {"folder": str(self.place.data), "pool_bytes": options.pool, "warm": options.resident}
         if "log" in assembly.components:
             settings["log"] = options.log
         return Endpoint(backend=self.backend, settings=settings, volatile=not assembly.in_file)

@@ -1,0 +1,61 @@
+"""The second published study, end to end, at the scale smoke: every assembly of its path, counted by valgrind."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+
+from tests.end_to_end.conftest import Dyno, dyno, home
+
+__all__ = ["dyno", "home"]
+
+STUDY = Path(__file__).parents[2] / "studies" / "looking-glass.yaml"
+
+CALLS = {
+    "new_order": {"lookup": 23, "pin": 23, "update": 11, "create": 12, "insert": 13},
+    "payment": {"lookup": 3, "pin": 3, "update": 3, "create": 1},
+}
+"""Of the engine in a transaction, as published."""
+
+
+def run_smoke(dyno: Dyno, tmp_path: Path) -> tuple[Path, dict[str, Any]]:
+    answer = dyno("run", STUDY, "--scale", "smoke", limit=580)
+    assert answer.returncode == 0, answer.stderr
+    folder = next((tmp_path / "results" / "looking-glass").iterdir())
+    return folder, json.loads(dyno("show", folder, "--format", "json").stdout)
+
+
+def test_the_looking_glass_runs_whole_at_smoke(dyno: Dyno, tmp_path: Path) -> None:
+    folder, shown = run_smoke(dyno, tmp_path)
+    assert shown["failures"] == []
+    found = {each["transaction"]: each for each in shown["removal"]}
+    assert set(found) == {"new_order", "payment"}
+    for kind, removal in found.items():
+        steps = removal["steps"]
+        assert [step["removed"] for step in steps] == [
+            "", "keys", "log", "locks", "latches", "pages", "buffer", "catalogue", "transactions",
+        ]  # fmt: skip
+        assert steps[0]["instructions"] > 3 * steps[-1]["instructions"]
+        assert steps[-1]["instructions"] > removal["kernel"]["instructions"]
+        # Components and what is in none of them are the whole of the build that keeps them apart.
+        assert sum(call["instructions"] for call in removal["calls"]) == pytest.approx(steps[0]["outlined"])
+        made = {call["call"]: call["calls"] for call in removal["calls"] if call["call"]}
+        assert {call: made.get(call) for call in CALLS[kind]} == CALLS[kind]
+    page = (folder / "report.html").read_text()
+    assert "figure-removal-payment" in page
+    assert "figure-calls-new_order" in page
+    for path in sorted(folder.glob("runs/*")):
+        levels = json.loads((path / "run.json").read_text())["levels"]
+        counts = pl.read_parquet(path / "counts.parquet").filter(pl.col("event") == "instructions")
+        builds = {"optimised"} if levels["assembly"] == "kernel" else {"optimised", "outlined"}
+        assert set(counts["build"]) == builds
+        assert set(counts["transaction"]) == {"new_order", "payment"}
+        # What no component has is no more than the driver's own steps into the transaction and out of it.
+        outlined = counts.filter(pl.col("build") == "outlined")
+        if outlined.height:
+            unknown = outlined.filter(pl.col("component") == "")["value"].sum()
+            assert unknown < 0.02 * outlined["value"].sum()
