@@ -24,8 +24,8 @@ _BYTES_OF_WAREHOUSE, _BYTES_OF_ITEMS = 150 * 10**6, 20 * 10**6
 # What a transaction writes: the columns that its statements set, at the sizes of their types in the driver's tables
 # (a number 4 B, a large one 8 B, letters as many as they are), and rows that are inserted whole, without columns that
 # are left empty. An order has 10 lines on average (2.4.1.3), those that are rolled back all but the last, whose item is
-# not there (2.4.1.4). A tenth of payments are of customers with bad credit (4.3.3.1), whose data of 300 to 500 letters are
-# written anew. A delivery takes an order in each of 10 districts.
+# not there (2.4.1.4). A tenth of payments are of customers with bad credit (4.3.3.1), whose data of 300 to 500 letters
+# are written anew. A delivery takes an order in each of 10 districts.
 _LINES = 10
 _ORDER, _LINE = 4 + 32 + 12, 20 + 60  # district, order, new order; stock and order line
 _PAYMENT = 8 + 8 + 20 + 56 + 0.1 * 450  # warehouse, district, customer, history; data
@@ -56,8 +56,8 @@ class TpccOptions(DrivingOptions):
         Field(
             ge=0,
             le=1,
-            description="share of the standard mix's New-Orders that are rolled back; other than 0.01 is not TPC-C: for "
-            "stores that cannot roll back",
+            description="share of the standard mix's New-Orders that are rolled back; other than 0.01 is not TPC-C: "
+            "for stores that cannot roll back",
         ),
     ] = _ROLLBACKS
     keying_time: Annotated[bool, Field(description="before each transaction, as the specification has it")] = False
