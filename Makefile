@@ -81,6 +81,7 @@ benchmarks: setup ## dyno measures itself
 	$(BIN)/python benchmarks/tpcc_conditions.py
 	$(BIN)/python benchmarks/planted_bottlenecks.py
 	$(BIN)/python benchmarks/client_libraries.py
+	$(BIN)/python benchmarks/glass.py
 
 lock: ## pin anew what is installed (needs uv; records hashes and no addresses)
 	$(BIN)/uv pip compile pyproject.toml --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-annotate -o requirements.lock

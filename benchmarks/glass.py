@@ -1,11 +1,12 @@
-"""What a transaction costs on glass and its kernel, beside SQLite and LMDB: New-Order and Payment half and half, in memory.
+"""What New-Order and Payment cost on glass and its kernel, beside SQLite and LMDB, in memory.
 
     python benchmarks/glass.py [--rounds 20] [--transactions 20000] [--warehouses 5] [--cpu 0] [STORE...]
 
-All stores are in one process on one CPU and are carried through the same transactions by the same code, in rounds in
-turn, so that drift of the machine meets all alike. What is counted is the CPU time of the thread; what is asked is drawn
-before. glass has all its components, its data in its pool, and a log that is not written; SQLite is in memory, as the
-driver has it, and LMDB lies in /dev/shm and syncs nothing. `null` has nothing to do: what is above every store.
+All stores are in one process on one CPU and are asked the same, half New-Orders and half Payments, by the same code, in
+rounds in turn, so that drift of the machine meets all alike. What is counted is the CPU time of the thread; what is
+asked is drawn before. glass has all its components, its data in its pool, and a log that is not written; SQLite is in
+memory, as the driver has it, and LMDB lies in /dev/shm and syncs nothing. `bare` is glass without any component, `null`
+a store that has nothing to do: what is above every store.
 Prints microseconds a transaction, and how many times as fast as SQLite each store is, with a 95 % interval over rounds.
 The bars: glass at least 3 times as fast as SQLite, the kernel at least 15 times, and at most 5 us a transaction.
 """
@@ -20,9 +21,8 @@ import tempfile
 from collections import defaultdict
 from pathlib import Path
 
-from measuring import built
-
 from dyno.stats import paired_ratio
+from measuring import built
 
 HERE = Path(__file__).parent / "glass"
 STORES = ("null", "kernel", "bare", "glass", "lmdb", "sqlite")
