@@ -1,9 +1,11 @@
-//! Latches: short locks on memory that threads share, never held while waiting for a lock or for a disk's sync.
+//! Latches: short locks on memory that threads share, never held while waiting for a lock. Those of pages are held while
+//! another page is read, or written because its frame is wanted, and so is that of who writes pages; no other is held while
+//! waiting for a disk.
 //!
-//! Whoever holds several takes them in this order: pages from the root down and from left to right, then a partition of
-//! the buffer pool's directory, then the log's buffer. A partition of the lock table and the table of transactions may be
-//! asked under any of these, since nothing else is taken under them; who begins to wait for a lock holds none of
-//! these, and takes all partitions of the lock table from the first to the last.
+//! Whoever holds several takes them in this order: pages from the root down and from left to right, the pool's first
+//! page after them, then the pool's writer, then a partition of its directory, then the log's buffer. A partition of the
+//! lock table and the table of transactions may be asked under any of these, since nothing else is taken under them; who
+//! begins to wait for a lock holds none of these, and takes all partitions of the lock table from the first to the last.
 
 mod absent;
 mod guarded;

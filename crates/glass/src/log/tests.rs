@@ -543,8 +543,9 @@ fn what_is_under_way_while_a_checkpoint_is_taken_is_not_missed() {
     log.checkpoint(|| {
         // Between the checkpoint's beginning and its lists.
         log.commit(TxId(1), ends).unwrap();
-        new.set(log.append(TxId(4), Lsn::NONE, &change(4, b"x")).unwrap());
-        Ok(vec![(PageId(1), ends), (PageId(2), stays)])
+        new.set(log.append(TxId(4), Lsn::NONE, &change(2, b"x")).unwrap());
+        // The page's first change is older than that.
+        Ok(vec![(PageId(2), stays)])
     })
     .unwrap();
     let (log, recovery) = reopened(&shelf.synced());
@@ -555,6 +556,7 @@ fn what_is_under_way_while_a_checkpoint_is_taken_is_not_missed() {
         .collect();
     losers.sort();
     assert_eq!(losers, [(TxId(2), stays), (TxId(4), new.get())]);
+    assert!(recovery.redo_from() < stays);
     // They are still under way for a checkpoint before they are undone.
     log.checkpoint(|| Ok(Vec::new())).unwrap();
     let (_, recovery) = reopened(&shelf.live());

@@ -1,7 +1,8 @@
 //! Pages without a buffer pool: plain memory, and a page's number is its address.
 //!
 //! A page is never looked up, pinned, read, written or evicted. Where there are latches, a page's lies right behind its
-//! bytes. Pages begin with a line of the processor's caches, wherever in their sets (see `memory`). A free page keeps its memory and is used again; all memory is given back at the end.
+//! bytes. Pages begin with a line of the processor's caches, wherever in their sets (`memory` says why). A free page keeps
+//! its memory and is used again; all memory is given back at the end.
 //!
 //! Invariants: `all` has each page that was ever made, `free` those of them that are free, each once. A page's memory
 //! and latch stay where they are until the whole is dropped, which nobody can do who has a pin.

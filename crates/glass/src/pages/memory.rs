@@ -1,7 +1,8 @@
 //! Memory for pages.
 //!
 //! Pages of 8 or 32 KiB that follow each other without a gap have their headers, and what else is at the same offset in
-//! each, in the same few sets of the processor's caches, of which eight or so lines are kept. So there is a line between any two.
+//! each, in the same few sets of the processor's caches, of which eight or so lines are kept. So there is a line between
+//! any two.
 
 use std::alloc::{Layout, alloc_zeroed, dealloc};
 use std::ptr::NonNull;

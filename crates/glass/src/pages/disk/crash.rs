@@ -67,8 +67,8 @@ impl CrashFolder {
         Self::default()
     }
 
-    /// How many operations there were that change something: each write is one, and each sync two, as what is written while it
-    /// is under way is not covered.
+    /// How many operations there were that change something: each write is one, and each sync two, as what is written while
+    /// it is under way is not covered.
     #[must_use]
     pub fn operations(&self) -> u64 {
         self.0.lock().operations

@@ -10,9 +10,9 @@
 //! - Nobody waits for a disk with a latch of the directory. Who reads a page has it in the directory already, pinned,
 //!   with the frame's latch held; others who want it pin it too and wait for that latch.
 //! - A frame is emptied by the one who has its only pin, under the directory's latch, when all of it is on disk.
-//! - Who writes pages has the writer's latch and never waits for a page's with it: threads with latches of pages wait for the writer.
-//!   Where latches are absent, a frame that is wanted is written only if nobody has it pinned, since somebody
-//!   may be in the middle of changing it.
+//! - Who writes pages has the writer's latch and never waits for a page's with it: threads with latches of pages wait for
+//!   the writer. A page is written for want of its frame only if nobody has it pinned: where latches are absent, somebody
+//!   might be in the middle of changing it.
 
 use std::ptr::NonNull;
 use std::sync::Arc;
@@ -458,34 +458,23 @@ impl<L: Latch, const PAGE: usize> Pages<L> for Pool<L, PAGE> {
         let first = self.pin(META)?;
         let mut meta = first.exclusive();
         let free = Meta(&meta).first_free();
-        let page = if free == PageId::NONE {
-            Meta(&meta).next()
+        let (page, source) = if free == PageId::NONE {
+            (Meta(&meta).next(), Source::Nothing)
         } else {
-            free
+            (free, Source::File)
         };
         let pin = match self.pin_present(page) {
             Some(pin) => pin,
-            None => self.pin_absent(
-                page,
-                if free == page {
-                    Source::File
-                } else {
-                    Source::Nothing
-                },
-            )?,
+            None => self.pin_absent(page, source)?,
         };
         let mut taken = pin.exclusive();
-        let next = if free == page {
-            meta::next_free(&taken, page)?
-        } else {
-            PageId(page.0 + 1)
-        }
-        .0
-        .to_le_bytes();
-        let at = if free == page {
-            meta::set_first_free(&next)
-        } else {
-            meta::set_next(&next)
+        let after = match source {
+            Source::File => meta::next_free(&taken, page)?.0.to_le_bytes(),
+            Source::Nothing => (page.0 + 1).to_le_bytes(),
+        };
+        let at = match source {
+            Source::File => meta::set_first_free(&after),
+            Source::Nothing => meta::set_next(&after),
         };
         let identity = meta::kind_of(kind, page);
         let link = [0; 8];
