@@ -668,7 +668,7 @@ fn check_assembly<A: Assembly<Calls = NoCalls>>(name: &str, operations: u64) {
 
 /// As many as take some seconds, unless somebody says how many.
 fn operations() -> u64 {
-    env::var("DYNO_GLASS_OPERATIONS").map_or(120_000, |text| text.parse().unwrap())
+    env::var("DYNO_GLASS_OPERATIONS").map_or(200_000, |text| text.parse().unwrap())
 }
 
 #[test]
