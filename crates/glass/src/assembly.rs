@@ -58,6 +58,7 @@ pub trait Assembly: Sized + Send + Sync + 'static {
 }
 
 /// An assembly, of these components.
+#[expect(clippy::type_complexity, reason = "it is of each type, and has none")]
 pub struct Built<const PAGE: usize, const OUT_OF_LINE: bool, L, P, G, X, T, K, C, N>(
     PhantomData<fn() -> (L, P, G, X, T, K, C, N)>,
 );

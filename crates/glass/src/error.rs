@@ -41,9 +41,8 @@ impl fmt::Display for Error {
             Self::OutOfMemory(what) => write!(f, "no memory for {what}"),
             Self::Io(what, error) => write!(f, "{what}: {error}"),
             Self::Corrupt(Some(page), what) => write!(f, "page {}: {what}", page.0),
-            Self::Corrupt(None, what) => f.write_str(what),
             Self::Absent(what) => write!(f, "this assembly has no {what}"),
-            Self::Refused(what) => f.write_str(what),
+            Self::Corrupt(None, what) | Self::Refused(what) => f.write_str(what),
         }
     }
 }

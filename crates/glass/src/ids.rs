@@ -40,6 +40,7 @@ impl Rid {
 
     /// Its slot.
     #[must_use]
+    #[expect(clippy::cast_possible_truncation, reason = "its lowest bits")]
     pub const fn slot(self) -> u16 {
         self.0 as u16
     }

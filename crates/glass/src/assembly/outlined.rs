@@ -1,5 +1,9 @@
 //! Components whose boundaries are kept as calls, so that a profile tells what is spent in each by the names of these functions
 //! and of what is below them.
+#![expect(
+    clippy::inline_always,
+    reason = "what is not the boundary of a component is not to look like one"
+)]
 
 use std::ptr::NonNull;
 use std::sync::Arc;

@@ -33,6 +33,7 @@ impl Names {
         Some(named.id)
     }
 
+    #[expect(clippy::cast_possible_truncation, reason = "its lowest bits")]
     /// Where a name is, or the vacant slot where it would be.
     #[inline]
     fn place(&self, hash: u64, name: &str) -> usize {

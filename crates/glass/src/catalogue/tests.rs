@@ -1,4 +1,5 @@
 //! Names, and definitions as records.
+#![expect(clippy::cast_possible_truncation, reason = "small numbers")]
 
 use proptest::prelude::*;
 

@@ -1,5 +1,9 @@
 //! The engine's calls as calls, in assemblies that keep the boundaries of components: a profile tells what is below each of
 //! these functions from what is below the others, by their names.
+#![expect(
+    clippy::inline_always,
+    reason = "where calls are nothing to anybody they cost nothing"
+)]
 
 use crate::assembly::Assembly;
 use crate::calls::{Call, Calls};

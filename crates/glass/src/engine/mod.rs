@@ -308,7 +308,7 @@ impl<A: Assembly> Engine<A> {
     /// Takes a checkpoint: what was changed before is written to its place, and the log that is not needed any more is
     /// removed. Others go on meanwhile.
     pub fn checkpoint(&self) -> Result<()> {
-        if self.lasts() && A::Pages::REAL {
+        if self.lasts() {
             self.pages.flush_all()?;
             self.log.checkpoint(|| Ok(self.pages.dirty_pages()))?;
         }
@@ -317,7 +317,7 @@ impl<A: Assembly> Engine<A> {
 
     /// Takes one if the log has grown enough since the last and nobody else is about to.
     fn checkpoint_when_due(&self) -> Result<()> {
-        if !(A::Log::REAL && A::Pages::REAL) || self.log.grown() < self.options.checkpoint {
+        if !self.lasts() || self.log.grown() < self.options.checkpoint {
             return Ok(());
         }
         match self.checkpointing.try_lock() {
@@ -381,7 +381,7 @@ impl<A: Assembly> Engine<A> {
         }
     }
 
-    #[inline(always)]
+    #[inline]
     fn tree<'e>(&'e self, index: &'e Index) -> Tree<'e, A::Keys, A::Latch, A::Pages, A::Log> {
         Tree::new(&self.pages, &self.log, &index.shape, index.id, index.root)
     }

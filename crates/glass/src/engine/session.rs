@@ -1,4 +1,8 @@
 //! Who calls the engine.
+#![expect(
+    clippy::inline_always,
+    reason = "where calls are nothing to anybody they cost nothing"
+)]
 
 use std::ops::ControlFlow;
 use std::sync::atomic::Ordering;

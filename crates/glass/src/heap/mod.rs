@@ -14,6 +14,10 @@
 //!
 //! Latches: the list of pages with ghosts comes before pages; of pages, two are latched at once only when a new one, which
 //! nobody else knows, is put behind the first.
+#![expect(
+    clippy::cast_possible_truncation,
+    reason = "nothing in a page is further than 64 KiB from its beginning"
+)]
 
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -12,6 +12,10 @@
 //! - A ghost keeps its bytes until the page is told to reclaim.
 //! - Whether a change fits depends on what slots hold, not on where: pages are compacted when it helps, and nothing is
 //!   logged of it. So a change that fitted fits when it is done again.
+#![expect(
+    clippy::cast_possible_truncation,
+    reason = "nothing in a page is further than 64 KiB from its beginning"
+)]
 
 use crate::heap::corrupt;
 use crate::log::{Change, Kind};
@@ -89,7 +93,7 @@ fn u64_at(page: &Page, at: usize) -> u64 {
 }
 
 fn set_u16(page: &mut Page, at: usize, value: usize) {
-    debug_assert!(value <= usize::from(u16::MAX));
+    debug_assert!(u16::try_from(value).is_ok());
     page.bytes_mut()[at..at + 2].copy_from_slice(&(value as u16).to_le_bytes());
 }
 

@@ -1,4 +1,5 @@
 //! Pages and heaps against maps.
+#![expect(clippy::cast_possible_truncation, reason = "small numbers")]
 
 use std::collections::BTreeMap;
 

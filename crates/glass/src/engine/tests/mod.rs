@@ -1,4 +1,11 @@
 //! Engines against maps: each component there and absent, one session and several.
+#![expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_possible_wrap,
+    clippy::cast_sign_loss,
+    clippy::semicolon_if_nothing_returned,
+    reason = "small numbers, and steps that are nothing but asserted"
+)]
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
