@@ -187,6 +187,8 @@ struct RawTpcc {
     warehouses: u32,
     #[serde(default = "RawTpcc::mix")]
     mix: RawTpccMix,
+    #[serde(default = "RawTpcc::rollbacks")]
+    rollbacks: f64,
     #[serde(default)]
     keying_time: bool,
     #[serde(default)]
@@ -207,6 +209,9 @@ enum RawTpccMix {
 impl RawTpcc {
     const fn mix() -> RawTpccMix {
         RawTpccMix::Standard
+    }
+    const fn rollbacks() -> f64 {
+        dyno_tpcc::ROLLBACKS
     }
     const fn items() -> u32 {
         100_000
@@ -244,6 +249,7 @@ pub(super) fn read_workload(part: Value, phase: Phase, seed: u64) -> Result<Work
 fn read_tpcc(part: Value, seed: u64) -> Result<TpccJob, JobError> {
     let raw: RawTpcc = read(part, "workload")?;
     check_range("workload.warehouses", raw.warehouses, 1, 100_000)?;
+    check_range("workload.rollbacks", raw.rollbacks, 0.0, 1.0)?;
     check_range("workload.items", raw.items, 100, 100_000)?;
     check_range(
         "workload.customers_per_district",
@@ -260,6 +266,7 @@ fn read_tpcc(part: Value, seed: u64) -> Result<TpccJob, JobError> {
                 RawTpccMix::Standard => dyno_tpcc::Mix::Standard,
                 RawTpccMix::LookingGlass => dyno_tpcc::Mix::LookingGlass,
             },
+            rollbacks: raw.rollbacks,
             seed,
         },
         keying_time: raw.keying_time,
