@@ -464,7 +464,8 @@ impl<A: Assembly> Drop for Session<'_, A> {
     }
 }
 
-/// A record whose page is pinned until this is dropped.
+/// A record whose page is pinned until this is dropped, which has to be before its session is where latches are absent: only
+/// that nobody else has a session keeps others from the page then.
 pub struct Pinned<'e, A: Assembly> {
     page: <A::Pages as Pages<A::Latch>>::Pin<'e>,
     pages: &'e A::Pages,
