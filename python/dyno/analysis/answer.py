@@ -99,7 +99,11 @@ def _from_comparisons(comparisons: Sequence[Comparison], pooled: Mapping[str, Ov
     ]
     text = "; ".join(clauses[:MOST_PAIRS])
     more = len(clauses) - MOST_PAIRS
-    rest = f" {counted(more, 'further level')} stand in the comparisons." if more > 0 else ""
+    rest = (
+        f" {counted(more, 'further level')} {'stands' if more == 1 else 'stand'} in the comparisons."
+        if more > 0
+        else ""
+    )
     return f"{sentences.capital(text) if text.startswith(_OURS) else text}.{rest}"
 
 
