@@ -31,13 +31,12 @@ def pytest_configure(config: pytest.Config) -> None:
 ON_THE_MACHINE = (
     "contract/",
     "end_to_end/test_perf.py",
-    "end_to_end/test_probe.py",
     "end_to_end/test_servers.py",
     "studies/",
 )
 """Tests that start servers, drive them, watch the machine and change it."""
 
-ALONE = ("end_to_end/test_planted_bottlenecks.py",)
+ALONE = ("end_to_end/test_planted_bottlenecks.py", "end_to_end/test_probe.py")
 """Tests of what holds a machine back, which another busy process would be a second answer to."""
 
 

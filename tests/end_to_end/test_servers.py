@@ -25,12 +25,16 @@ Study = Callable[..., Path]
 TOOL = """
 study: {name}
 question: Does it run?
-system: {{kind: {system}, config: {{connect: tcp, {config}}}}}
+system: {{kind: {system}, config: {{{config}}}}}
 workload: {{{workload}}}
 replicates: {{min: 2, max: 2, precision: 500%}}
 observe: []
 """
-SMALL = {"mariadb": "innodb_log_file_size: 8M", "postgresql": "shared_buffers: 32MB"}
+SMALL = {
+    "mariadb": "connect: tcp, innodb_log_file_size: 8M",
+    "postgresql": "connect: tcp, shared_buffers: 32MB",
+    "sqlite": "cache_size: 1 MiB",
+}
 
 
 def tool_study(workload: str, system: str = "mariadb") -> str:
@@ -245,9 +249,23 @@ def test_a_run_on_a_machine_with_limits_says_what_it_had_of_them(dyno: Dyno, stu
         assert run["status"]["machine.oom_kills"] == 0
 
 
+@pytest.mark.skipif(os.geteuid() != 0, reason="control groups need root")
+def test_page_cache_counts_for_a_memory_limit_though_dyno_copied_the_data(
+    dyno: Dyno, study: Study, tmp_path: Path
+) -> None:
+    """Of 40,000 records the file is some 56 MB, and the cache of its own 1 MiB: most is read through page cache."""
+    text = tool_study("kind: ycsb, mix: c, key_chooser: uniform, records: 40000, duration: 1 s, threads: 2", "sqlite")
+    answer = dyno("run", study(f"{text}host: {{machine: {{memory: 24 MiB}}}}\n"), limit=200)
+    assert answer.returncode == 0, answer.stderr
+    for run in runs(tmp_path, "tool"):
+        assert (run["caches"]["asked"], run["outcome"]) == ("warm", "ok")
+        assert 20 * 2**20 < run["status"]["machine.memory_peak_bytes"] <= 24 * 2**20
+        assert run["responses"]["device_read"] > 20
+
+
 def test_a_setting_that_is_not_effective_makes_the_run_invalid(dyno: Dyno, study: Study, tmp_path: Path) -> None:
     text = tool_study("kind: ycsb, mix: c, records: 100, operations: 100").replace(
-        SMALL["mariadb"], "innodb_log_file_size: 8M, max_connections: 3"
+        SMALL["mariadb"], SMALL["mariadb"] + ", max_connections: 3"
     )
     answer = dyno("run", study(text), limit=200)
     assert answer.returncode == 1

@@ -13,7 +13,8 @@ from dyno.model.run import Outcome, RunRecord
 from dyno.model.study import Study
 from dyno.model.units import counted
 
-_OURS = ("no difference", "the rate of ")  # what a clause begins with, else a level, whose spelling means something
+# What a clause begins with, else a level, whose spelling means something.
+_OURS = ("no difference", "a difference", "the rate of ")
 MANY = 6  # combinations; of more, what all say together is the answer, beside how many say so by themselves
 MOST_PAIRS = 3  # more clauses than this are not an answer any more but a table
 MOST_OF_CAUSE = 200  # characters; the run's own record has all of it
@@ -99,7 +100,11 @@ def _from_comparisons(comparisons: Sequence[Comparison], pooled: Mapping[str, Ov
     ]
     text = "; ".join(clauses[:MOST_PAIRS])
     more = len(clauses) - MOST_PAIRS
-    rest = f" {counted(more, 'further level')} stand in the comparisons." if more > 0 else ""
+    rest = (
+        f" {counted(more, 'further level')} {'stands' if more == 1 else 'stand'} in the comparisons."
+        if more > 0
+        else ""
+    )
     return f"{sentences.capital(text) if text.startswith(_OURS) else text}.{rest}"
 
 

@@ -150,7 +150,9 @@ def _little(seen: _Seen) -> Look | None:
         return None
     share, between = OF_LATENCY
     low = clients - max(share * clients, between * rate)
-    return Look(rate * (latency / 1000 + think), clients, low, clients * 1.05)
+    # Of what is under way as the run ends all of its time is in the mean, and it may be the longest.
+    beyond = seen.run.responses.get("latency_max", 0.0) / 1000 / seconds if seconds > 0 else 0.0
+    return Look(rate * (latency / 1000 + think), clients, low, clients * (1.05 + beyond))
 
 
 def _throughput(seen: _Seen) -> Look | None:
@@ -219,7 +221,8 @@ LAWS = (
     _Law(
         "Little's law",
         "in a closed loop, throughput x (mean latency + think time) is the number of clients",
-        "5 % above; below, 10 % or 5 us an operation: what a driver does between operations is in no latency",
+        "5 % above, and the longest operation's share of the run, which may end after it; below, 10 % or 5 us an "
+        "operation: what a driver does between operations is in no latency",
         "clients",
         _little,
     ),

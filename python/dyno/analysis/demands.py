@@ -84,25 +84,37 @@ def _number_of(cpus: str | None) -> float | None:
     return None if cpus is None else float(len(cpus_named(cpus)))
 
 
-def tightest(observed: Sequence[Sequence[Use]]) -> list[list[Use]]:
-    """Of the uses of several runs those that all have, one pool a resource: that which allows the least.
-
-    A list for each run, in the order of resources; what no operation used in some run is left out.
-    """
-    common = (
-        set.intersection(*({(use.resource, use.of) for use in of_run} for of_run in observed)) if observed else set()
-    )
+def in_all(observed: Sequence[Sequence[Use]]) -> list[list[Use]]:
+    """Of the uses of several runs those that all have and that took something in each: a list a run, in one order."""
     by_run = [{(use.resource, use.of): use for use in of_run} for of_run in observed]
-    chosen: dict[Shared, tuple[Shared, str]] = {}
-    slowest: dict[Shared, float] = {}
-    for key in sorted(common):
-        # What was used in some runs alone has no bound in the others.
-        if any(of_run[key].per_op <= 0 for of_run in by_run):
-            continue
-        interval = sum(of_run[key].per_op / of_run[key].servers for of_run in by_run)
-        if interval > slowest.get(key[0], 0.0):
-            slowest[key[0]], chosen[key[0]] = interval, key
-    return [[of_run[key] for key in chosen.values()] for of_run in by_run]
+    # What was used in some runs alone has no bound in the others.
+    common = sorted(
+        key
+        for key in (set.intersection(*map(set, by_run)) if by_run else ())
+        if all(of_run[key].per_op > 0 for of_run in by_run)
+    )
+    return [[of_run[key] for key in common] for of_run in by_run]
+
+
+def tightest(observed: Sequence[Sequence[Use]]) -> list[list[Use]]:
+    """Of the uses that all runs have, one pool a resource: that which allows the least. A list for each run."""
+    chosen: dict[Shared, tuple[float, int]] = {}
+    shared = in_all(observed)
+    for place, of_runs in enumerate(zip(*shared, strict=True)):
+        interval = sum(use.per_op / use.servers for use in of_runs)
+        if interval > chosen.get(of_runs[0].resource, (0.0, 0))[0]:
+            chosen[of_runs[0].resource] = interval, place
+    return [[of_run[place] for _, place in chosen.values()] for of_run in shared]
+
+
+def alone(shared: Sequence[Use], used: Usage, think: float) -> float:
+    """Seconds of an operation that waits for nothing: what it takes itself of CPUs, disk and network, and think time.
+
+    A limit takes nobody's time, and what others use of the machine's CPUs none of the operation's.
+    """
+    own = [used.per_op[name] for name in ("server.cpu", "driver.cpu") if name in used.per_op]
+    cpu = sum(own) or used.per_op.get("machine.cpu", 0.0)
+    return cpu + sum(use.per_op for use in shared if use.resource in ("disk", "network")) + think
 
 
 def elsewhere(chosen: Sequence[Use], used: Usage, think: float) -> float:

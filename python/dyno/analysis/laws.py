@@ -13,11 +13,12 @@ from dyno.analysis.demands import (
     LIMITED,
     Estimate,
     Use,
+    alone,
     cells_over,
     clients_factor,
     closed_loop,
-    elsewhere,
     estimate,
+    in_all,
     observed,
     tightest,
     uses,
@@ -77,8 +78,8 @@ def operational_laws(study: Study, table: Table) -> Laws:
 
 def demands(study: Study, table: Table, cell: Cell) -> list[Demand]:
     """What an operation of a cell takes of each resource, that with the lowest bound first; empty if not observed."""
-    chosen = tightest([list(uses(cell, used)) for _, used in observed(table, cell)])
-    columns = [list(column) for column in zip(*chosen, strict=True)]
+    shared = in_all([list(uses(cell, used)) for _, used in observed(table, cell)])
+    columns = [list(column) for column in zip(*shared, strict=True)]
     return sorted((_demand(study, column) for column in columns), key=lambda each: each.bound_ops_s)
 
 
@@ -114,34 +115,36 @@ def _cell(study: Study, table: Table, cell: Cell) -> CellLaws | None:
     if not found:
         return None
     seen = observed(table, cell)
-    chosen = tightest([list(uses(cell, used)) for _, used in seen])
+    shared = in_all([list(uses(cell, used)) for _, used in seen])
     clients, think = closed_loop(study, table, cell)
     throughputs = table.in_blocks("throughput", cell.index)
     values = [throughputs[block] for block, _ in seen]
-    apart = [elsewhere(of_run, used, think) for of_run, (_, used) in zip(chosen, seen, strict=True)]
-    bounds, knees = [], []
-    for of_run, z in zip(chosen, apart, strict=True):
-        bound, knee = _bounds(of_run, clients, z)
-        bounds.append(bound)
-        knees.append(knee)
-    throughput = _estimate(study, values)
-    bound_of_all, knee_of_all = _estimate(study, bounds), _estimate(study, knees)
-    reached = _estimate(study, [value / most for value, most in zip(values, bounds, strict=True)])
+    alone_s = [alone(of_run, used, think) for of_run, (_, used) in zip(shared, seen, strict=True)]
+    # With more clients than anybody has, the demands alone bound it.
+    by_clients = [math.inf if clients is None or not each else clients / each for each in alone_s]
+    slowest = [min(use.servers / use.per_op for use in of_run) for of_run in shared]
+    bounds = [min(each) for each in zip(slowest, by_clients, strict=True)]
+    throughput, of_one = _estimate(study, values), _estimate(study, alone_s)
+    most = found[0].bound_ops_s
+    bound = most if clients is None or not of_one.mean else min(most, clients / of_one.mean)
+    knees = [max(one * each, 1.0) for one, each in zip(alone_s, slowest, strict=True)]
+    knee = max(of_one.mean * most, 1.0)
+    reached = [value / each for value, each in zip(values, bounds, strict=True)]
     laws = CellLaws(
         cell=cell.index,
         levels=cell.levels,
         n=throughput.n,
         clients=clients,
-        elsewhere_s=_estimate(study, apart).mean,
+        alone_s=of_one.mean,
         throughput=throughput.mean,
         throughput_ci=throughput.ci,
         demands=tuple(found),
-        bound=bound_of_all.mean,
-        bound_ci=bound_of_all.ci,
-        saturation=knee_of_all.mean,
-        saturation_ci=knee_of_all.ci,
-        reached=reached.mean,
-        reached_ci=reached.ci,
+        bound=rounded(bound),
+        bound_ci=_around(study, bound, bounds),
+        saturation=rounded(knee),
+        saturation_ci=_around(study, knee, knees),
+        reached=rounded(throughput.mean / bound),
+        reached_ci=_around(study, throughput.mean / bound, reached),
         sentence="",
     )
     whole = sum(used.per_op.get("machine.cpu", 0.0) for _, used in seen)
@@ -149,14 +152,13 @@ def _cell(study: Study, table: Table, cell: Cell) -> CellLaws | None:
     return laws.model_copy(update={"sentence": _of_cell(study, table, laws, strangers)})
 
 
-def _bounds(of_run: Sequence[Use], clients: float | None, think: float) -> tuple[float, float]:
-    """The most operations a second, and from how many clients on some stand in line."""
-    centres = [stats.Centre(use.per_op, use.servers) for use in of_run if use.resource != "limit"]
-    limit = min((1 / use.per_op for use in of_run if use.resource == "limit"), default=math.inf)
-    # With more clients than anybody has, the demands alone bound it.
-    most = stats.asymptotic_throughput(1e18 if clients is None else clients, centres, think)
-    alone = sum(centre.demand for centre in centres) + think
-    return min(most, limit), max(min(stats.saturation_clients(centres, think), limit * alone), 1.0)
+def _around(study: Study, value: float, of_runs: Sequence[float]) -> Interval | None:
+    """The interval of a figure of means, as wide for its size as that of the mean of the runs' own figures."""
+    found = _estimate(study, of_runs)
+    if found.ci is None:
+        return None
+    scale = value / found.mean
+    return rounded_interval((found.ci[0] * scale, found.ci[1] * scale))
 
 
 def _in_words(use: Use) -> str:

@@ -5,7 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from dyno.model import measures, responses
-from dyno.model.findings import Comparison, OverallRatio, Pace, ResourceRatio, Verdict, format_ratio, format_share
+from dyno.model.findings import (
+    Comparison,
+    Interval,
+    OverallRatio,
+    Pace,
+    ResourceRatio,
+    Verdict,
+    format_ratio,
+    format_share,
+)
 from dyno.model.units import counted
 from dyno.model.usage import is_resource
 from dyno.stats import Ratio
@@ -77,8 +86,8 @@ def comparison(found: Comparison, told: Mapping[str, str], *, paired: bool, of_m
     basis = f"{_p(found)}, {runs}"
     ranks = _by_ranks(found)
     if found.verdict == "no difference shown":
-        claim = f"{where}no difference in {known.title} is shown between {factor} {b} and {a}"
-        return capital(f"{claim}: {size} ({basis}){ranks}.")
+        claim = _not_shown(known.title, f"{factor} {b}", a, found.ci)
+        return capital(f"{where}{claim}: {size} ({basis}){ranks}.")
     if found.verdict == "equivalent":
         if not where:
             equal = f"In {known.title}, {factor} {b} and {a} are shown to be within {_margin(found)} of each other"
@@ -106,7 +115,8 @@ def overall(found: OverallRatio) -> str:
         return f"{where}{_unjudged(known.title, f'{factor} {b}', a)}: {size} (n = {counted(found.n, 'block')})."
     basis = f"{_p(found)}, n = {counted(found.n, 'block')}"
     if found.verdict == "no difference shown":
-        return f"{where}no difference in {known.title} is shown between {factor} {b} and {a}: {size} ({basis})."
+        claim = _not_shown(known.title, f"{factor} {b}", a, found.ci)
+        return f"{where}{claim}: {size} ({basis})."
     if found.verdict == "equivalent":
         equal = f"{where}{factor} {b} and {a} are shown to be within {_margin(found)} of each other in {known.title}"
         return f"{equal}: {size} ({basis})."
@@ -249,7 +259,7 @@ def of_pair(found: Sequence[Comparison]) -> str:
         everywhere = f" in {number} combinations" if several else ""
         if first.verdict == "not enough runs":
             return f"{b} and {a} cannot be compared{everywhere}" if several else first.sentence.rstrip(".")
-        return f"{_claim(first)}{everywhere}: {_extremes(found)}"
+        return f"{_claim(first, alone=not several)}{everywhere}: {_extremes(found)}"
     parts = []
     for verdict in ("higher", "lower", "equivalent"):
         if some := by_verdict.get(verdict):
@@ -265,7 +275,7 @@ def of_pair(found: Sequence[Comparison]) -> str:
 def over_all(found: OverallRatio, singles: Sequence[Comparison]) -> str:
     """What all combinations together say of a pair of levels, and each by itself; without its full stop."""
     size = format_ratio(found.ratio, found.ci)
-    return f"{_claim(found)} over {together(found)}: {size} ({_alone(singles)})"
+    return f"{_claim(found, alone=True)} over {together(found)}: {size} ({_alone(singles)})"
 
 
 def _alone(singles: Sequence[Comparison]) -> str:
@@ -286,13 +296,21 @@ def _alone(singles: Sequence[Comparison]) -> str:
     return f"alone, {joined(told, most=len(told))}"
 
 
-def _claim(found: Comparison | OverallRatio) -> str:
+def _claim(found: Comparison | OverallRatio, *, alone: bool = False) -> str:
+    """`alone` where it is the only one that the claim is about."""
     a, b, title = found.a, found.b, responses.lookup(found.response).title
     if found.verdict == "no difference shown":
-        return f"no difference in {title} is shown between {b} and {a}"
+        return _not_shown(title, b, a, found.ci if alone else None)
     if found.verdict == "equivalent":
         return f"{b} and {a} are within {_margin(found)} of each other in {title}"
     return f"{b} {_adjective(found.response, found.verdict, found.pace)} {a}"
+
+
+def _not_shown(title: str, b: str, a: str, ci: Interval | None) -> str:
+    """An interval that leaves out 1 is that of one comparison; of many some do by chance."""
+    if ci is not None and not ci[0] <= 1 <= ci[1]:
+        return f"a difference in {title} between {b} and {a} is shown by itself alone, not beyond all comparisons"
+    return f"no difference in {title} is shown between {b} and {a}"
 
 
 def _extremes(found: Sequence[Comparison], where: bool = False) -> str:

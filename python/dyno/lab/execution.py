@@ -150,6 +150,10 @@ class Execution:
         if self.cell.host.caches == "cold":
             with self._timed(Step.CACHES):
                 self._drop_caches()
+        elif self.cell.host.machine.memory is not None:
+            with self._timed(Step.CACHES):
+                # Page cache is charged to whoever reads a page first: dyno, which copied the data, is under no limit.
+                host.evict(self.system.data_files())
         try:
             self._operate()
         except (RunError, InvalidRun) as error:

@@ -700,13 +700,16 @@ class CellLaws(Frozen):
     levels: dict[str, str]
     n: Annotated[int, Field(description="ok runs that were observed")]
     clients: Annotated[float | None, Field(description="of a closed loop; null where that is not known")]
-    elsewhere_s: Annotated[
-        float, Field(description="of an operation, at no resource: think time, and CPU time that no limit holds back")
-    ] = 0.0
+    alone_s: Annotated[
+        float,
+        Field(
+            description="of an operation that waits for nothing: CPU of system and driver, disk, network, think time"
+        ),
+    ]
     throughput: float
     throughput_ci: Interval | None
     demands: Annotated[tuple[Demand, ...], Field(description="the resource with the lowest bound first")]
-    bound: Annotated[float, Field(description="min(servers / demand, clients / (all demands + elsewhere_s)), ops/s")]
+    bound: Annotated[float, Field(description="min(servers / demand, clients / alone_s), ops/s")]
     bound_ci: Interval | None
     saturation: Annotated[float, Field(description="N*: with more clients, some stand in line")]
     saturation_ci: Interval | None

@@ -93,7 +93,8 @@ class Disk(Frozen):
 class Machine(Frozen):
     """What the processes of a system may use of the machine together; the same for all that is compared."""
 
-    cpus: Annotated[float | None, Field(gt=0, description="seconds of CPU time a second; all if left out")] = None
+    # The kernel takes no quota below 1 ms of its period of 100 ms.
+    cpus: Annotated[float | None, Field(ge=0.01, description="seconds of CPU time a second; all if left out")] = None
     memory: Annotated[
         Size | None, Field(gt=0, description="memory, page cache included; as much as there is if left out")
     ] = None

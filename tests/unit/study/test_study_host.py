@@ -83,7 +83,7 @@ MISTAKES = {
     "pin: {system: all}": "16: host.pin.system: 'all' is no list of CPUs; write their numbers, such as '0' or '0-1,3'",
     "pin: {driver: 3-1}": "16: host.pin.driver: '3-1' ends before it begins; write 1-3",
     "pin: {sistem: '0'}": "16: host.pin.sistem: unknown key; did you mean 'system'? (keys: system, driver)",
-    "machine: {cpus: 0}": "16: host.machine.cpus: should be above 0.0, not 0",
+    "machine: {cpus: 0}": "16: host.machine.cpus: should be at least 0.01, not 0",
     "machine: {disk: {read_bandwidth: 4 MiB}}": (
         "16: host.machine.disk.read_bandwidth: '4 MiB' has an unknown unit 'MiB' "
         "(units: B/s, kB/s, KB/s, MB/s, GB/s, TB/s, KiB/s, MiB/s, GiB/s, TiB/s)"

@@ -456,9 +456,19 @@ fn the_busiest_thread_is_told_and_not_the_sum_of_all() {
         child.wait().unwrap();
     }
     let rows = read_rows(&folder);
+    // Each sample weighs as long as the time it tells of: in a short one after a late one, a clock tick is a lot.
     let mean = |metric| {
-        let found = values(&rows, "busy", metric);
-        found.iter().sum::<f64>() / found.len() as f64
+        let found: Vec<&Row> = rows
+            .iter()
+            .filter(|row| row.subject == "busy" && row.metric == metric)
+            .collect();
+        let spans = found
+            .windows(2)
+            .map(|two| (two[1].value, (two[1].time_ns - two[0].time_ns) as f64));
+        let (amount, time) = spans.fold((0.0, 0.0), |(amount, time), (value, span)| {
+            (amount + value * span, time + span)
+        });
+        amount / time
     };
     let (one, all) = (mean("proc.cpu_max_thread"), mean("proc.cpu"));
     // Two are on CPUs for as long together as both were told to be, and the busier of them for half of it at least.

@@ -91,5 +91,4 @@ def _rows(layout: Layout, curve: Curve, cells: list[CellLaws]) -> Iterator[Row]:
         low = None if low is None else max(low, cell.throughput / 2)
         yield {**at, "kind": "measured", "value": cell.throughput, "ci_low": low, "ci_high": high, "n": cell.n}
         yield {**at, "kind": "demand", "value": cell.demands[0].bound_ops_s}
-        alone = sum(demand.seconds_per_op for demand in cell.demands) + cell.elsewhere_s
-        yield {**at, "kind": "clients", "value": point.x / alone}
+        yield {**at, "kind": "clients", "value": point.x / cell.alone_s}
