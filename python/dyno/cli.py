@@ -579,6 +579,7 @@ def _findings(results: Results, explained: Sequence[str] = (), rules: Sequence[R
         used=_used(results),
         stacks=results.all_stacks().collect(),
         rules=rules,
+        counts=results.all_counts().collect(),
     )
 
 

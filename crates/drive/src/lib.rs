@@ -12,6 +12,7 @@ mod backend;
 mod client;
 mod clock;
 mod coordinator;
+mod counting;
 mod failure;
 mod gate;
 mod job;

@@ -156,6 +156,7 @@ pub struct Inputs {
     rng: Random,
     constants: Constants,
     mix: Mix,
+    rollbacks: f64,
     warehouses: i64,
     items: i64,
     /// Of this terminal, for good (2.4.1.1).
@@ -173,6 +174,7 @@ impl Inputs {
             rng: stream(config.seed, INPUTS, client),
             constants: Constants::new(config),
             mix: config.mix,
+            rollbacks: config.rollbacks,
             warehouses: warehouses.cast_signed(),
             items: i64::from(config.items),
             warehouse: (client % warehouses).cast_signed() + 1,
@@ -227,7 +229,8 @@ impl Inputs {
         let mut unused = false;
         if standard {
             order.count = usize::try_from(between(&mut self.rng, 5, 15)).unwrap_or(10);
-            unused = chance(&mut self.rng, 1);
+            // Drawn whatever the share, so that all else that is asked is the same.
+            unused = self.rng.next_f64() < self.rollbacks;
         }
         for line in &mut order.lines[..order.count] {
             let remote = standard && chance(&mut self.rng, 1);
@@ -362,6 +365,25 @@ mod tests {
     }
 
     #[test]
+    fn as_many_new_orders_are_to_be_rolled_back_as_is_asked_and_all_else_stays() {
+        let orders = |rollbacks| {
+            let config = Config {
+                rollbacks,
+                ..Config::new(1, 1)
+            };
+            let mut inputs = Inputs::new(&config, 0);
+            (0..10_000).map(|_| inputs.new_order()).collect::<Vec<_>>()
+        };
+        let unused = |order: &&NewOrder| order.lines().iter().any(|line| line.item > 100_000);
+        let [none, some] = [0.0, 0.3].map(orders);
+        assert_eq!(none.iter().filter(unused).count(), 0);
+        let count = u32::try_from(some.iter().filter(unused).count()).unwrap();
+        assert!(is_near(count, 10_000, 0.3), "{count}");
+        let others = none.iter().zip(&some).filter(|(none, some)| none != some);
+        assert_eq!(others.count(), usize::try_from(count).unwrap());
+    }
+
+    #[test]
     fn payments_have_the_specifications_shares() {
         let mut inputs = Inputs::new(&Config::new(4, 1), 1);
         let (mut remote, mut named, mut elsewhere) = (0, 0, 0);
@@ -441,7 +463,9 @@ mod tests {
             customers in 30u32..=3000, looking_glass: bool,
         ) {
             let mix = if looking_glass { Mix::LookingGlass } else { Mix::Standard };
-            let config = Config { warehouses, items, customers_per_district: customers, mix, seed };
+            let config = Config {
+                warehouses, items, customers_per_district: customers, mix, ..Config::new(1, seed)
+            };
             let home = (client % u64::from(warehouses)).cast_signed() + 1;
             let mut inputs = Inputs::new(&config, client);
             for _ in 0..200 {

@@ -13,6 +13,7 @@
 //! - Delivery is carried out at once by the terminal and not queued (2.7.2); its ten districts are one
 //!   database transaction, as 2.7.4.1 allows. Skipped districts are counted.
 //! - Terminals have no screens (2.2); what a screen would show is read from the store all the same.
+//! - The share of New-Orders that are rolled back (2.4.1.4) can be chosen, for stores that cannot roll back.
 //! - A terminal whose transaction the store rolled back goes on with another one.
 //! - Home warehouses are dealt out over the clients in turn. With more than ten clients a warehouse,
 //!   several share the district of their Stock-Level transactions (against 2.8.1.1).
@@ -29,7 +30,7 @@ mod store;
 mod terminal;
 mod transactions;
 
-pub use check::{Check, Extent, check};
+pub use check::{Check, Extent, Scan, check, check_scans};
 pub use input::{Buyer, Delivery, Input, Inputs, Line, NewOrder, OrderStatus, Payment, StockLevel};
 pub use load::{Loader, create_indexes, create_tables};
 pub use pace::{keying_time, think_time};
@@ -63,8 +64,11 @@ pub enum Mix {
     LookingGlass,
 }
 
+/// The share of New-Orders that the specification has rolled back (2.4.1.4).
+pub const ROLLBACKS: f64 = 0.01;
+
 /// How large the company is, and what is asked of it.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Config {
     /// At least 1.
     pub warehouses: u32,
@@ -74,6 +78,9 @@ pub struct Config {
     pub customers_per_district: u32,
     /// What is asked.
     pub mix: Mix,
+    /// Which share of the standard mix's New-Orders has an unused item and is rolled back, in `[0, 1]`; another than
+    /// [`ROLLBACKS`] is not TPC-C.
+    pub rollbacks: f64,
     /// Of everything that is drawn.
     pub seed: u64,
 }
@@ -87,8 +94,15 @@ impl Config {
             items: ITEMS,
             customers_per_district: CUSTOMERS,
             mix: Mix::Standard,
+            rollbacks: ROLLBACKS,
             seed,
         }
+    }
+
+    /// Whether the store must be able to roll back.
+    #[must_use]
+    pub fn rolls_back(&self) -> bool {
+        self.mix == Mix::Standard && self.rollbacks > 0.0
     }
 
     /// Customers of a district, and its orders when it is loaded.

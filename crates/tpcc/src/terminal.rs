@@ -65,8 +65,20 @@ impl<S: Store> Terminal<S> {
     /// Carries out what was prepared. A New-Order rolled back on purpose is none of the errors; a
     /// transaction that the store rolled back is, and is not tried again.
     pub fn perform(&mut self) -> Result<Outcome> {
+        self.perform_between(|| Ok(()), |()| Ok(()))
+    }
+
+    /// As [`Self::perform`], with something done just before the transaction and just after it, however it ends.
+    pub fn perform_between<T>(
+        &mut self,
+        before: impl FnOnce() -> Result<T>,
+        after: impl FnOnce(T) -> Result<()>,
+    ) -> Result<Outcome> {
         let now = micros_since_epoch();
-        let outcome = transactions::perform(&mut self.store, &self.input, now, &mut self.rows)?;
+        let begun = before()?;
+        let outcome = transactions::perform(&mut self.store, &self.input, now, &mut self.rows);
+        after(begun)?;
+        let outcome = outcome?;
         self.tally.count(outcome);
         Ok(outcome)
     }

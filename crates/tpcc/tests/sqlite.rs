@@ -8,9 +8,9 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-use common::{Stand, assert_consistent, dump_all, load, small};
+use common::{Stand, assert_consistent, checks, dump_all, load, small};
 use dyno_sql::sqlite::Session;
-use dyno_tpcc::{Extent, Kind, check};
+use dyno_tpcc::{Extent, Kind};
 
 /// A database file of its own, removed in the end.
 struct File(PathBuf);
@@ -71,7 +71,7 @@ fn condition_eleven_holds_until_the_first_delivery() {
     let mut terminal = common::terminal(&file, &config, 0);
     terminal.prepare_kind(Kind::Delivery);
     terminal.perform().unwrap();
-    let checks = check(&mut file.connect(), &config, Extent::Loaded).unwrap();
+    let checks = checks(&mut file.connect(), &config, Extent::Loaded);
     assert_eq!(common::violated(&checks), [11]);
 }
 

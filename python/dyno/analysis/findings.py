@@ -21,6 +21,7 @@ from dyno.analysis.interventions import hangs_on, probed
 from dyno.analysis.laws import operational_laws
 from dyno.analysis.notes import notes
 from dyno.analysis.overall import overall
+from dyno.analysis.removal import removals
 from dyno.analysis.sentences import listed
 from dyno.analysis.shape import shapes
 from dyno.analysis.table import Table, response_order, tabulate
@@ -49,10 +50,11 @@ PILOT = "No answer: this is a pilot, a few blocks to plan the study by."
 
 
 class _Sampled(NamedTuple):
-    """Call stacks, and the rules that are asked of them first."""
+    """Call stacks, the rules that are asked of them first, and what was counted of transactions."""
 
     stacks: pl.DataFrame | None
     rules: Sequence[Rule]
+    counts: pl.DataFrame | None
 
 
 def analyse(
@@ -65,11 +67,13 @@ def analyse(
     used: Mapping[int, Usage] = MappingProxyType({}),
     stacks: pl.DataFrame | None = None,
     rules: Sequence[Rule] = (),
+    counts: pl.DataFrame | None = None,
 ) -> Findings:
     """All that the runs of a study say. `ended` is why the study ended; None where it has not.
 
     `used` is what the observed ones used, by run. `stacks` are the call stacks of runs, with the run's number in `run`;
-    `rules` say what their functions do, before the study's rules and dyno's own.
+    `rules` say what their functions do, before the study's rules and dyno's own. `counts` are what was counted of
+    transactions, likewise with the run's number.
 
     What explains the variation, the shape over ordered factors and drift are given of the deciding response, and of
     those that `explained` names besides. `disturbed` says what else went on on the machine.
@@ -77,7 +81,7 @@ def analyse(
     Raises ValueError for a run of a cell that the study has not.
     """
     found = _whole if study.stages is None else _staged
-    return found(study, runs, ended, explained, disturbed, used, _Sampled(stacks, rules))
+    return found(study, runs, ended, explained, disturbed, used, _Sampled(stacks, rules, counts))
 
 
 def _staged(
@@ -199,6 +203,7 @@ def _whole(
         verdicts=held_back,
         hot_spots=() if sampled.stacks is None else tuple(hot_spots(study, table, sampled.stacks, sampled.rules)),
         interventions=tuple(interventions),
+        removal=tuple(removals(study, table, sampled.counts)),
     )
 
 

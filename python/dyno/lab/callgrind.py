@@ -1,4 +1,4 @@
-"""What callgrind's profile of a process says: the instructions that each function took itself.
+"""What callgrind's profile of a process says: the instructions that each function took itself, and who called it.
 
 The format is that of valgrind's manual, "Callgrind Format Specification". `callgrind_annotate` reads it too, but it
 warns of a line that it does not know and goes on, takes a file that is cut short for a whole one, and sorts by the
@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from dyno.model.base import RunError
@@ -41,7 +42,13 @@ def self_costs(lines: Iterable[str], name: str) -> Counter[Function]:
 
     Raises RunError where it is cut short or is not what callgrind writes: the sum has to be the total that it tells.
     """
-    reading, number = _Reading(), 0
+    reading = _Reading()
+    _read_whole(reading, lines, name)
+    return reading.costs
+
+
+def _read_whole(reading: _Reading, lines: Iterable[str], name: str) -> None:
+    number = 0
     for number, line in enumerate(lines, 1):
         try:
             reading.read(line.strip())
@@ -56,7 +63,36 @@ def self_costs(lines: Iterable[str], name: str) -> Counter[Function]:
             f"{name} is not whole: its functions took {reading.costs.total()} instructions, its totals are "
             f"{reading.total}"
         )
-    return reading.costs
+
+
+Chain = tuple[str, ...]
+"""Names of functions as valgrind has them: one, who called it, who called that, as far out as callgrind was told to."""
+
+COMPRESSED: Final = "--compress-mangled=yes"
+"""With this word callgrind writes the functions of a chain by their numbers; names alone have quotes in them too."""
+
+_CHAIN: Final = re.compile(r"\(\d+\)(?:'\d+)?(?:'\(\d+\)(?:'\d+)?)*")
+_ASKED_FOR: Final = "Trigger: Client Request: "
+
+
+@dataclass(frozen=True)
+class Chains:
+    """What was counted by callgrind with `--separate-callers` and `COMPRESSED`, until it was asked for it.
+
+    `word` is what the program said when it asked, None at its end. `costs` are instructions of the innermost function
+    of each chain itself, `calls` how often it was called.
+    """
+
+    word: str | None
+    costs: Counter[Chain]
+    calls: Counter[Chain]
+
+
+def chains(lines: Iterable[str], name: str) -> Chains:
+    """As `self_costs`, by who called a function from where. Raises RunError likewise."""
+    reading = _ChainReading()
+    _read_whole(reading, lines, name)
+    return Chains(reading.word, reading.chains, reading.calls)
 
 
 class _Reading:
@@ -122,6 +158,46 @@ class _Reading:
         if self._event is None:
             raise ValueError("it does not say what was counted")
         return _number(costs[self._event]) if len(costs) > self._event else 0  # zeros at the end are left out
+
+
+class _ChainReading(_Reading):
+    """The same, where functions are told apart by who called them."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.word: str | None = None
+        self.chains: Counter[Chain] = Counter()
+        self.calls: Counter[Chain] = Counter()
+        self._chain: Chain = ()
+        self._called: Chain = ()
+
+    def read(self, line: str) -> None:
+        if line.startswith("calls="):
+            self.calls[self._called] += int(line.removeprefix("calls=").split()[0])
+        super().read(line)
+
+    def _position(self, spec: str, text: str) -> None:
+        super()._position(spec, text)
+        if spec in ("fn", "cfn"):
+            chain = self._resolved(_named(text, self._functions))
+            if spec == "fn":
+                self._chain = chain
+            else:
+                self._called = chain
+
+    def _header(self, key: str, text: str) -> None:
+        super()._header(key, text)
+        if key == "desc" and text.startswith(_ASKED_FOR):
+            self.word = text.removeprefix(_ASKED_FOR)
+
+    def _cost(self, words: list[str]) -> None:
+        super()._cost(words)
+        self.chains[self._chain] += self._of_event(words[self._subpositions :])
+
+    def _resolved(self, name: str) -> Chain:
+        if _CHAIN.fullmatch(name) is None:
+            return (name,)
+        return tuple(self._functions[number] for number in re.findall(r"\((\d+)\)", name))
 
 
 def as_perf_names_it(name: str) -> str | None:

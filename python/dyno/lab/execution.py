@@ -16,6 +16,7 @@ import polars as pl
 
 from dyno.design import measured_part
 from dyno.hosts.interventions.base import Effect, Intervention, Target
+from dyno.lab.call_costs import SLOWER, count, per_transaction
 from dyno.lab.datasets import DataSets, size_of
 from dyno.lab.disk import DiskFull
 from dyno.lab.interrupt import Interrupt
@@ -80,6 +81,7 @@ class Execution:
     _samples: pl.DataFrame | None = None
     _stacks: pl.DataFrame | None = None
     _functions: pl.DataFrame | None = None
+    _counts: pl.DataFrame | None = None
     _observed: dict[str, float] = field(default_factory=dict)
     _settings: dict[str, Any] = field(default_factory=dict)
     _status: dict[str, float] = field(default_factory=dict)
@@ -130,6 +132,7 @@ class Execution:
             samples=self._samples,
             stacks=self._stacks,
             functions=self._functions,
+            counts=self._counts,
             histogram_log=measured.histogram_log if measured else None,
         )
 
@@ -198,6 +201,33 @@ class Execution:
                 self._status |= checked.status
                 if checked.wrong:
                     raise RunError(checked.wrong)
+            with self._timed(Step.OBSERVE):
+                self._count(endpoint)
+
+    def _count(self, endpoint: Endpoint) -> None:
+        """Drive each build of an embedded system again where that is to be counted: no part of what was measured."""
+        found = []
+        for counting in filter(None, (observer.counting() for observer in self.observers)):
+            for build, reached in self.system.builds(endpoint).items():
+                for by in ("callgrind", "hardware") if counting.hardware else ("callgrind",):
+                    runner = self.new_runner(SLOWER * self.study.limits.drive)
+                    found.append(
+                        count(
+                            runner,
+                            self.workload,
+                            reached,
+                            self._seed(),
+                            build=build,
+                            by=by,
+                            counting=counting,
+                            parts=self.system.parts(),
+                        )
+                    )
+                    if self.interrupt.requested:
+                        raise _Interrupted
+        if found:
+            self._counts = pl.concat(found)
+            self._observed |= per_transaction(self._counts)
 
     def _intervene(self, endpoint: Endpoint) -> None:
         """Have the dose in force from now on, for a system that lives in the driver too."""
@@ -379,6 +409,8 @@ class Execution:
             effective = reported.get(name, "not reported")
             if effective != asked:
                 raise InvalidRun(f"{name} is {effective}, the study asks for {asked}: the setting was not effective")
+        if why := self.system.refutes(measured.status):
+            raise InvalidRun(why)
         for name, value in measured.responses.items():
             if not math.isfinite(value):
                 raise InvalidRun(f"the driver reported {value} as {name}")
@@ -411,7 +443,7 @@ class Execution:
         )
         if self._part.from_s > 0:
             self._measured = self.workload.cut(runner, measured, len(series) - self._part.intervals)
-            self._observed = self._as_responses(self._measured)
+            self._observed |= self._as_responses(self._measured)
             self._check(self._measured)
 
     def _refuse_saturated_driver(self) -> None:

@@ -85,6 +85,15 @@ class Rooms:
                 f"{workload.clients()}{besides} ({cell.name})"
             )
             return Mismatch("system.config", text, cell)
+        if counting := next((spec.kind for spec in observe if self.observers[spec.kind].counts), None):
+            if not workload.counts:
+                counted = ", ".join(sorted(name for name, other in self.workloads.items() if other.counts))
+                return Mismatch(
+                    "observe", f"{counting} counts transactions of {counted}, not of {cell.workload.kind}", cell
+                )
+            if system.reached_by(options) is not None:
+                text = f"{counting} counts what is done in the driver's process, and {cell.system.kind} is a server"
+                return Mismatch("observe", f"{text} ({cell.name})", cell)
         if cell.host.caches == "cold" and workload.warms_up():
             text = (
                 f"a warm-up would fill the caches that are to be cold ({cell.name}); leave it out of the workload, or "

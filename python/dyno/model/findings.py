@@ -1000,6 +1000,68 @@ class Probed(Frozen):
     notes: Annotated[tuple[str, ...], Field(description="what passes the instrument by")] = ()
 
 
+class RemovalStep(Frozen):
+    """An assembly of the engine on the way from all components to none, after one was removed."""
+
+    assembly: str
+    removed: Annotated[str, Field(description="the component, pages (larger ones), or empty for the first")]
+    ours: Annotated[bool, Field(description="no removal of the publication")] = False
+    cell: int
+    instructions: Annotated[float | None, Field(description="of a transaction, mean over ok runs")] = None
+    saved: Annotated[float | None, Field(description="instructions that the removal saved")] = None
+    share: Annotated[float | None, Field(description="of what the first assembly has")] = None
+    cycles: float | None = None
+    outlined: Annotated[
+        float | None, Field(description="instructions of the build that keeps components apart in profiles")
+    ] = None
+    throughput: Annotated[float | None, Field(description="of the mix, mean over ok runs")] = None
+
+
+class ComponentCost(Frozen):
+    """What a component takes of a transaction: by removing it, and as attributed just before that."""
+
+    component: str
+    removed: Annotated[float | None, Field(description="(a): instructions that its removal saved")] = None
+    attributed: Annotated[float | None, Field(description="(b): instructions of its own in one run")] = None
+    apart: Annotated[
+        float | None, Field(description="(a) less (b), as a share of the first assembly's instructions")
+    ] = None
+    agree: Annotated[bool | None, Field(description="within 10 % of the first assembly's instructions")] = None
+
+
+class CallCost(Frozen):
+    """A call of the engine, of the first assembly's build that keeps components apart."""
+
+    call: Annotated[str, Field(description="empty for what is in none")]
+    calls: Annotated[float | None, Field(description="in a transaction")] = None
+    instructions: Annotated[float, Field(description="of all of them in a transaction")]
+    components: Annotated[dict[str, float], Field(description="those instructions by component")]
+
+
+class Contributed(Frozen):
+    """What a component contributes over all orders of removal: its Shapley value under precedence."""
+
+    component: str
+    mean: float
+    least: float
+    most: float
+    share: Annotated[float, Field(description="of the mean in the instructions of the full assembly")]
+
+
+class Removal(Frozen):
+    """Where the instructions of one kind of transaction go, in cells that differ in their assembly alone."""
+
+    transaction: str
+    within: Annotated[dict[str, str], Field(description="the levels that those cells share")] = {}
+    steps: tuple[RemovalStep, ...]
+    kernel: Annotated[RemovalStep | None, Field(description="trees and rows by hand, without an engine")] = None
+    components: tuple[ComponentCost, ...] = ()
+    calls: tuple[CallCost, ...] = ()
+    contributions: tuple[Contributed, ...] = ()
+    contributions_reason: Annotated[str, Field(description="why there are none; empty where there are some")] = ""
+    sentence: str
+
+
 class Findings(Frozen):
     """All that a results folder says."""
 
@@ -1063,4 +1125,7 @@ class Findings(Frozen):
     interventions: Annotated[
         tuple[Probed, ...],
         Field(description="what slowing a resource on purpose says of each cell that it was done to"),
+    ] = ()
+    removal: Annotated[
+        tuple[Removal, ...], Field(description="where instructions go, of an engine whose components are removed")
     ] = ()

@@ -63,6 +63,9 @@ _KNOWN = {
         Response("device_written_per_op", "written to the device of the data per operation", "B", "lower"),
         Response("system_read_per_op", "read from storage by the system per operation", "B", "lower"),
         Response("system_written_per_op", "written to storage by the system per operation", "B", "lower"),
+        # Of one kind of transaction of an embedded system, counted once the run was over.
+        Response("instructions", "instructions of a transaction", "1", "lower"),
+        Response("cycles", "cycles of a transaction", "1", "lower"),
         Response("elapsed", "time of the measured part", "s", "lower"),
     )
 }

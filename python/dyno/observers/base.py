@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar, Generic, TypeVar
 
@@ -33,6 +34,36 @@ the symbol is not known.
 """
 
 
+@dataclass(frozen=True)
+class Counting:
+    """What is to be counted of an embedded system once it was measured: so many transactions of each kind.
+
+    Before them `settling` others are carried out. `hardware` says whether the machine has counters to read, beside
+    valgrind's.
+    """
+
+    transactions: int
+    settling: int
+    hardware: bool
+
+
+COUNT_COLUMNS = {
+    "build": pl.String,
+    "by": pl.String,
+    "transaction": pl.String,
+    "call": pl.String,
+    "component": pl.String,
+    "event": pl.String,
+    "value": pl.Float64,
+}
+"""The columns of `counts.parquet`, of which each value is a mean per transaction of that kind.
+
+`build` is `optimised`, or one that keeps components apart; `by` is `callgrind` or `hardware`; `event` is
+`instructions`, `cycles`, or `calls`: how often the call was made. What is in no call, and of no component that is
+known, has empty names there. Instructions of one build, by one means, of one transaction add up to all of it.
+"""
+
+
 class Observer(ABC, Generic[O]):
     """One observer on one host for one run. Raises RunError: a run that was to be observed and was not has failed."""
 
@@ -40,6 +71,8 @@ class Observer(ABC, Generic[O]):
     Options: ClassVar[type[Frozen]]
     connections: ClassVar[int] = 0
     """How many connections to the system it takes for itself."""
+    counts: ClassVar[bool] = False
+    """Whether `counting` gives something, of an embedded system alone."""
     takes_stacks: ClassVar[bool] = False
     """Whether `stacks` gives some, which takes time after the run."""
 
@@ -74,6 +107,10 @@ class Observer(ABC, Generic[O]):
 
     def stacks(self, from_ns: int, to_ns: int, limit: float) -> pl.DataFrame | None:
         """Call stacks of the measured part of a run, in `STACK_COLUMNS`; None where it takes none. After `stop`."""
+        return None
+
+    def counting(self) -> Counting | None:
+        """What is to be driven again, after the run, to be counted; None where there is nothing."""
         return None
 
     def notes(self) -> tuple[str, ...]:

@@ -40,7 +40,7 @@ from dyno.model.run import RunRecord
 from dyno.model.stages import comparing
 from dyno.model.study import Study
 from dyno.model.units import format_percent, format_size
-from dyno.report import figures, interventions
+from dyno.report import figures, interventions, removal
 from dyno.report.database import groups
 from dyno.report.figures import Figure, Palette
 from dyno.report.figures.style import capital, label, varied
@@ -112,7 +112,8 @@ def write(results: Source, findings: Findings, out_dir: Path, flames: Sequence[D
     bounds = [figure] if (figure := figures.bounds(study, findings, Palette(study))) else []
     folder = out_dir / "figures"
     folder.mkdir(parents=True, exist_ok=True)
-    for figure in [*pooled, *charts, *causes.all(), *bounds, *timelines]:
+    removed = figures.removal(findings)
+    for figure in [*pooled, *charts, *causes.all(), *bounds, *removed, *timelines]:
         _replace(folder / f"{figure.name}.svg", figure.svg.encode())
         _replace(folder / f"{figure.name}.png", figure.png)
         _replace(folder / f"{figure.name}.csv", figure.csv.encode())
@@ -120,7 +121,7 @@ def write(results: Source, findings: Findings, out_dir: Path, flames: Sequence[D
         _replace(folder / f"{flame.name}.svg", flame.file.encode())
     target = out_dir / "report.html"
     hot_spots = hot_spots_part(findings, flames)
-    page = _page(results, study, findings, pooled, charts, causes, bounds, timelines, hot_spots)
+    page = _page(results, study, findings, pooled, charts, causes, bounds, removed, timelines, hot_spots)
     _replace(target, page.encode())
     return target
 
@@ -169,6 +170,7 @@ def _page(
     charts: Sequence[Figure],
     causes: _Causes,
     bounds: Sequence[Figure],
+    removed: Sequence[Figure],
     timelines: Sequence[Figure],
     hot_spots: Sequence[HotCell],
 ) -> str:
@@ -193,6 +195,8 @@ def _page(
         laws_faults=findings.laws.faults[:MOST_FAILURES],
         intervention_figures=[_shown(figure) for figure in causes.doses],
         told_of=interventions,
+        removal_figures=[_shown(figure) for figure in removed],
+        removal=removal,
         timelines=[_shown(figure) for figure in timelines],
         database=groups(findings),
         hot_spots=hot_spots,

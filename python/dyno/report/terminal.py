@@ -41,6 +41,7 @@ from dyno.report.interventions import show_interventions
 from dyno.report.laws import forecasts_in_words, laws_in_words
 from dyno.report.observations import on_terminal as observed_on_terminal
 from dyno.report.per_op import on_terminal as per_operation
+from dyno.report.removal import of_removal
 from dyno.report.selfcheck import Block
 from dyno.report.tables import columns as _columns
 from dyno.report.tables import heading as _heading
@@ -116,6 +117,7 @@ def show(findings: Findings, console: Console, chosen: Sequence[str] | None = No
             *(Text(_plain(line)) for line in verdict_lines(findings)),
         ]
     parts += show_hot_spots(findings)
+    parts += of_removal(findings)
     _print(console, Group(*parts))
     show_interventions(findings.interventions, console)
 

@@ -64,6 +64,7 @@ from dyno.stats.ratios import (
     unpaired_shift,
 )
 from dyno.stats.shape import Crossing, Saturation, Speedup, crossings, saturation, speedup
+from dyno.stats.shapley import Contribution, shapley
 from dyno.stats.shares import share_interval
 from dyno.stats.spread import half_normal_quantiles, largest_sd, sd_interval
 from dyno.stats.steady import Phases, Segment, correlation_around_steps, phases
@@ -78,6 +79,7 @@ __all__ = [
     "BatchMeans",
     "Centre",
     "ChangePoint",
+    "Contribution",
     "Crossing",
     "Description",
     "Effect",
@@ -152,6 +154,7 @@ __all__ = [
     "saturation",
     "saturation_clients",
     "sd_interval",
+    "shapley",
     "share_interval",
     "speedup",
     "stands_out",

@@ -33,6 +33,7 @@ _INTERVALS = "intervals.parquet"
 _SAMPLES = "samples.parquet"
 _STACKS = "stacks.parquet"
 _FUNCTIONS = "functions.parquet"
+_COUNTS = "counts.parquet"
 _SELFCHECK = "selfcheck.json"
 
 
@@ -172,6 +173,10 @@ class Results:
     def all_functions(self) -> pl.LazyFrame:
         """Instructions of each function in all runs, with the run in `run`; of no columns where none were counted."""
         return self._scan(_FUNCTIONS)
+
+    def all_counts(self) -> pl.LazyFrame:
+        """What was counted of transactions in all runs, with the run in `run`; of no columns where nothing was."""
+        return self._scan(_COUNTS)
 
     def lock(self) -> None:
         """Make this the only dyno that adds to the folder. Raises StoreError where another does."""

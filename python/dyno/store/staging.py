@@ -21,6 +21,7 @@ class Staged:
     samples: pl.DataFrame | None = None
     stacks: pl.DataFrame | None = None
     functions: pl.DataFrame | None = None
+    counts: pl.DataFrame | None = None
     histogram_log: Path | None = None
 
 
@@ -35,6 +36,8 @@ def write(staged: Staged, folder: Path) -> None:
         staged.stacks.write_parquet(folder / "stacks.parquet")
     if staged.functions is not None:
         staged.functions.write_parquet(folder / "functions.parquet")
+    if staged.counts is not None:
+        staged.counts.write_parquet(folder / "counts.parquet")
     if staged.histogram_log is not None:
         staged.histogram_log.rename(folder / "latency.hlog")
     logs = folder / "logs"

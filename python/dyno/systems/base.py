@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Generic, TypeVar
+from typing import Annotated, Any, ClassVar, Generic, Protocol, TypeVar
 
 from pydantic import Field
 
@@ -27,6 +28,28 @@ AfterLoad = Annotated[
 ]
 
 O = TypeVar("O", bound=Frozen)  # noqa: E741 - the options of one kind
+
+
+class Parts(Protocol):
+    """What of an embedded system a function belongs to, by its name in a profile of the driver's process."""
+
+    def component(self, symbol: str) -> str | None:
+        """The component that it is of; None where whoever called it says that."""
+        ...
+
+    def call(self, symbol: str) -> str | None:
+        """The call of the system's interface that it is; None for all others."""
+        ...
+
+
+class NoParts:
+    """Of a system whose functions are not told apart."""
+
+    def component(self, symbol: str) -> str | None:
+        """Nothing is known."""
+
+    def call(self, symbol: str) -> str | None:
+        """Nothing is known."""
 
 
 @dataclass(frozen=True)
@@ -166,6 +189,25 @@ class System(ABC, Generic[O]):
     def settings(self) -> dict[str, Any]:
         """The effective settings, as the system itself says when it is ready; an embedded one's say the driver."""
         return {}
+
+    def refutes(self, status: Mapping[str, float]) -> str | None:  # noqa: ARG002 - most have nothing to hold against it
+        """Why a run did not do what the options ask for, by what its driver says of an embedded system; None if it did.
+
+        Names in `status` begin with the backend's: `sqlite.wal_bytes`.
+        """
+        return None
+
+    def builds(self, endpoint: Endpoint) -> dict[str, Endpoint]:
+        """An embedded one, as it is to be counted: by the name of a build, where that build is reached.
+
+        The first, `optimised`, is what was measured. Others do the same in such a way that
+        `parts` can be told apart.
+        """
+        return {"optimised": endpoint}
+
+    def parts(self) -> Parts:
+        """What the functions of an embedded system belong to."""
+        return NoParts()
 
     def facts(self) -> dict[str, Scalar]:
         """How it does its work here, in its own words and as found after it was ready: what may confound."""

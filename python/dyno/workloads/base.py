@@ -139,6 +139,8 @@ class Workload(ABC, Generic[O]):
     kind: ClassVar[str]
     Options: ClassVar[type[Frozen]]
     backends: ClassVar[frozenset[str]]
+    counts: ClassVar[bool] = False
+    """Whether `count` can have transactions counted one by one."""
     outlives_failure: ClassVar[bool] = False
     """Whether `check` is to be asked also where driving failed, of a system that was started again on its data."""
 
@@ -202,6 +204,16 @@ class Workload(ABC, Generic[O]):
 
     def load(self, runner: Runner, endpoint: Endpoint, seed: int) -> None:
         """Fill an empty system; nothing happens where the workload needs no data."""
+
+    def count(
+        self, runner: Runner, endpoint: Endpoint, seed: int, *, transactions: int, settling: int
+    ) -> dict[str, float]:
+        """Carry out so many transactions of each kind, one kind after the other, once others have settled the store.
+
+        Gives what the driver says of it: `counted.<kind>`, how many there were, and where the machine's own counters
+        were read `instructions.<kind>` and `cycles.<kind>` of all of them together. Raises RunError.
+        """
+        raise NotImplementedError
 
     def check(self, runner: Runner, endpoint: Endpoint, seed: int) -> Checked:
         """See whether the store is right after it was driven with that runner. Raises RunError where that failed."""

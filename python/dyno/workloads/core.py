@@ -160,6 +160,18 @@ def check(runner: Runner, job: dict[str, Any]) -> tuple[Checked, dict[str, Any]]
     return Checked(status={"checks": float(len(result["checks"]))}), result
 
 
+def count(runner: Runner, job: dict[str, Any]) -> dict[str, float]:
+    """Run a job that counts: what the driver says of it, by name. No transaction may fail. Raises RunError."""
+    (result,) = carry_out(runner, [job])
+    _refuse_failed(result)
+    if result["outcome"] != "ok":
+        raise RunError("counting was cut short")
+    if failed := _failed(result):
+        first = _first_error([_folder(runner, [job], 0)])
+        raise RunError(f"{failed} transactions that were to be counted failed ({_told(result)}){first}")
+    return {name: float(value) for name, value in result["backend"]["status"].items()}
+
+
 def _folder(runner: Runner, jobs: Sequence[dict[str, Any]], number: int) -> Path:
     return runner.folder / _name(jobs[number]["phase"], len(jobs), number)
 

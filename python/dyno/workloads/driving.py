@@ -144,7 +144,9 @@ class DrivenWorkload(Workload[D]):
         return self.options.seconds()
 
     def load(self, runner: Runner, endpoint: Endpoint, seed: int) -> None:
-        """Nothing of it may fail."""
+        """Nothing of it may fail. A volatile store is loaded by each run."""
+        if endpoint.volatile:
+            return
         core.load(runner, self.job(endpoint, "load", seed))
 
     def drive(self, runner: Runner, endpoint: Endpoint, seed: int) -> Measured:
@@ -172,7 +174,7 @@ def with_limits(endpoint: Endpoint, limits: TimeLimits | None) -> Endpoint:
     if limits is None:
         return endpoint
     kept = {"connect_s": limits.connect, "read_s": limits.read, "write_s": limits.write}
-    return Endpoint(endpoint.backend, {**endpoint.settings, "limits": kept}, endpoint.processes)
+    return replace(endpoint, settings={**endpoint.settings, "limits": kept})
 
 
 def drive(

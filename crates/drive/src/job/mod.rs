@@ -10,7 +10,9 @@ use dyno_load::Driver;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-pub use backend::{BackendJob, JournalMode, LockingMode, SqliteConfig, StallJob, Synchronous};
+pub use backend::{
+    BackendJob, GlassJob, JournalMode, LockingMode, Parts, SqliteConfig, StallJob, Synchronous,
+};
 pub use workload::{LedgerJob, TpccJob, WorkloadJob, YcsbJob};
 
 /// What a driver is asked to do, once.
@@ -48,6 +50,17 @@ pub struct Job {
     pub seed: u64,
     /// The grid on which figures over time are given.
     pub interval: Duration,
+}
+
+/// How many transactions are counted, by one client.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CountJob {
+    /// Of each kind that the mix has.
+    pub transactions: u64,
+    /// Of the mix, before that.
+    #[serde(default)]
+    pub settling: u64,
 }
 
 /// What part of a workload's life is asked for.
@@ -126,6 +139,7 @@ struct RawJob {
     seed: u64,
     #[serde(default = "default_interval_ms")]
     interval_ms: u64,
+    count: Option<CountJob>,
 }
 
 const fn default_interval_ms() -> u64 {
@@ -216,13 +230,21 @@ impl Job {
             check_range("max_share_failed", share, 0.0, 1.0)?;
         }
         check_phase(&raw)?;
+        check_count(&raw)?;
         check_drivers(&raw)?;
         let backend = backend::read_backend(raw.backend, raw.clients)?;
         let workload_as_asked = raw.workload.clone();
-        let workload = workload::read_workload(raw.workload, raw.phase, raw.seed)?;
+        let mut workload = workload::read_workload(raw.workload, raw.phase, raw.seed)?;
         check_pair(&backend, &workload, raw.phase)?;
         let pace = read_pace(raw.pace)?;
         check_pace(pace, &workload)?;
+        if raw.count.is_some() {
+            let WorkloadJob::Tpcc(tpcc) = &mut workload else {
+                return Err(JobError::new("count", "is of the workload tpcc"));
+            };
+            tpcc.count = raw.count;
+            check_counted(&backend)?;
+        }
         Ok(Self {
             phase: raw.phase,
             backend,
@@ -249,7 +271,7 @@ impl Job {
 
 fn check_phase(raw: &RawJob) -> Result<(), JobError> {
     if raw.phase == Phase::Run {
-        if raw.operations.is_none() && raw.duration_s.is_none() {
+        if raw.operations.is_none() && raw.duration_s.is_none() && raw.count.is_none() {
             return Err(JobError::new(
                 "operations",
                 "is missing, and so is duration_s: the run phase needs at least one of them",
@@ -264,6 +286,7 @@ fn check_phase(raw: &RawJob) -> Result<(), JobError> {
         ("warmup_s", raw.warmup_s > 0.0),
         ("loop", raw.pace.is_some()),
         ("max_share_failed", raw.max_share_failed.is_some()),
+        ("count", raw.count.is_some()),
     ];
     match (given.into_iter().find(|(_, given)| *given), raw.phase) {
         (None, _) => Ok(()),
@@ -276,6 +299,42 @@ fn check_phase(raw: &RawJob) -> Result<(), JobError> {
             "belongs to the run phase; the load phase inserts workload.records rows, leave it out",
         )),
     }
+}
+
+/// Refuses what would have other transactions counted than those that are asked for.
+fn check_count(raw: &RawJob) -> Result<(), JobError> {
+    let Some(count) = raw.count else {
+        return Ok(());
+    };
+    check_range("count.transactions", count.transactions, 1, 1_000_000_000)?;
+    check_range("count.settling", count.settling, 0, 1_000_000_000)?;
+    let given = [
+        ("operations", raw.operations.is_some()),
+        ("duration_s", raw.duration_s.is_some()),
+        ("warmup_operations", raw.warmup_operations > 0),
+        ("warmup_s", raw.warmup_s > 0.0),
+        ("loop", raw.pace.is_some()),
+    ];
+    if let Some((key, _)) = given.into_iter().find(|(_, given)| *given) {
+        let message =
+            "is of a run that is timed, and one with count ends when all is counted: leave it out";
+        return Err(JobError::new(key, message));
+    }
+    if raw.clients != 1 || raw.driver.of != 1 {
+        return Err(JobError::new(
+            "clients",
+            "is 1 where transactions are counted, of one driver",
+        ));
+    }
+    Ok(())
+}
+
+fn check_counted(backend: &BackendJob) -> Result<(), JobError> {
+    if matches!(backend, BackendJob::Mysql(_) | BackendJob::Postgresql(_)) {
+        let message = "is of a store that lives in the driver: a server's work is not done here";
+        return Err(JobError::new("count", message));
+    }
+    Ok(())
 }
 
 fn check_drivers(raw: &RawJob) -> Result<(), JobError> {
@@ -293,6 +352,9 @@ fn check_drivers(raw: &RawJob) -> Result<(), JobError> {
 /// Refuses what no backend of that kind could do.
 fn check_pair(backend: &BackendJob, workload: &WorkloadJob, phase: Phase) -> Result<(), JobError> {
     let stores = !matches!(backend, BackendJob::Null(_));
+    if let BackendJob::Glass(glass) = backend {
+        check_glass(glass.parts, workload, phase)?;
+    }
     let stalls = matches!(backend, BackendJob::Null(null) if null.stall.is_some());
     match workload {
         WorkloadJob::Tpcc(_) | WorkloadJob::Ledger(_) if !stores => Err(JobError::new(
@@ -311,6 +373,38 @@ fn check_pair(backend: &BackendJob, workload: &WorkloadJob, phase: Phase) -> Res
             "phase",
             "check is of the workloads tpcc and ledger",
         )),
+        _ => Ok(()),
+    }
+}
+
+/// Refuses what an engine without some component cannot do.
+fn check_glass(parts: Parts, workload: &WorkloadJob, phase: Phase) -> Result<(), JobError> {
+    let error = |path: &str, message: String| Err(JobError::new(path, message));
+    let name = parts.name();
+    if parts.is_volatile() && phase != Phase::Run {
+        return error(
+            "phase",
+            format!(
+                "assembly {name} keeps nothing: its run phase loads what it needs first, and checks it in the end"
+            ),
+        );
+    }
+    match workload {
+        WorkloadJob::Ledger(_) => error(
+            "workload.kind",
+            "ledger is for stores that take SQL".to_owned(),
+        ),
+        WorkloadJob::Ycsb(_) if parts == Parts::Kernel => error(
+            "workload.kind",
+            "the kernel has TPC-C's tables and no others, expected tpcc".to_owned(),
+        ),
+        WorkloadJob::Tpcc(tpcc) if tpcc.config.rolls_back() && !parts.rolls_back() => error(
+            "workload.rollbacks",
+            format!(
+                "is {}, but assembly {name} undoes nothing, expected 0 or the mix looking-glass",
+                tpcc.config.rollbacks
+            ),
+        ),
         _ => Ok(()),
     }
 }

@@ -31,6 +31,8 @@ pub struct TpccJob {
     pub keying_time: bool,
     /// Whether its answer is thought about.
     pub think_time: bool,
+    /// What is counted, where nothing is timed.
+    pub count: Option<super::CountJob>,
 }
 
 /// Rows that are numbered, so that each can be accounted for.
@@ -187,6 +189,8 @@ struct RawTpcc {
     warehouses: u32,
     #[serde(default = "RawTpcc::mix")]
     mix: RawTpccMix,
+    #[serde(default = "RawTpcc::rollbacks")]
+    rollbacks: f64,
     #[serde(default)]
     keying_time: bool,
     #[serde(default)]
@@ -207,6 +211,9 @@ enum RawTpccMix {
 impl RawTpcc {
     const fn mix() -> RawTpccMix {
         RawTpccMix::Standard
+    }
+    const fn rollbacks() -> f64 {
+        dyno_tpcc::ROLLBACKS
     }
     const fn items() -> u32 {
         100_000
@@ -244,6 +251,7 @@ pub(super) fn read_workload(part: Value, phase: Phase, seed: u64) -> Result<Work
 fn read_tpcc(part: Value, seed: u64) -> Result<TpccJob, JobError> {
     let raw: RawTpcc = read(part, "workload")?;
     check_range("workload.warehouses", raw.warehouses, 1, 100_000)?;
+    check_range("workload.rollbacks", raw.rollbacks, 0.0, 1.0)?;
     check_range("workload.items", raw.items, 100, 100_000)?;
     check_range(
         "workload.customers_per_district",
@@ -260,8 +268,10 @@ fn read_tpcc(part: Value, seed: u64) -> Result<TpccJob, JobError> {
                 RawTpccMix::Standard => dyno_tpcc::Mix::Standard,
                 RawTpccMix::LookingGlass => dyno_tpcc::Mix::LookingGlass,
             },
+            rollbacks: raw.rollbacks,
             seed,
         },
+        count: None,
         keying_time: raw.keying_time,
         think_time: raw.think_time,
     })

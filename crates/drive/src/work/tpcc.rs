@@ -1,20 +1,45 @@
 //! TPC-C as work of the driver; what it asks is in its own crate.
 
+use std::cell::RefCell;
 use std::time::Duration;
 
 use dyno_sql::Connection;
-use dyno_tpcc::{Config, Extent, Kind, Loader, Mix, SqlStore, Terminal};
+use dyno_tpcc::{Config, Extent, Kind, Loader, Mix, SqlStore, Store, Terminal};
 
 use super::{Check, Findings, Inspection, Plan, Work};
 use crate::backend::{SqlBackend, Status};
+use crate::counting::{Counting, Next};
 use crate::failure::{Failure, OperationError};
 use crate::job::{Job, TpccJob};
 
 /// The kinds that a mix asks for.
-fn kinds(mix: Mix) -> &'static [Kind] {
+pub(super) fn kinds(mix: Mix) -> &'static [Kind] {
     match mix {
         Mix::Standard => &Kind::ALL,
         Mix::LookingGlass => &[Kind::NewOrder, Kind::Payment],
+    }
+}
+
+/// Its name, and those of what is counted of it: how many, instructions, cycles.
+const fn counted(kind: Kind) -> (&'static str, [&'static str; 3]) {
+    macro_rules! names {
+        ($name:literal) => {
+            (
+                $name,
+                [
+                    concat!("counted.", $name),
+                    concat!("instructions.", $name),
+                    concat!("cycles.", $name),
+                ],
+            )
+        };
+    }
+    match kind {
+        Kind::NewOrder => names!("new_order"),
+        Kind::Payment => names!("payment"),
+        Kind::OrderStatus => names!("order_status"),
+        Kind::Delivery => names!("delivery"),
+        Kind::StockLevel => names!("stock_level"),
     }
 }
 
@@ -105,7 +130,7 @@ impl<'j> TpccRun<'j> {
 
 impl<B: SqlBackend> Plan<B> for TpccRun<'_> {
     type Work<'c>
-        = Typist<B::Session<'c>>
+        = Typist<SqlStore<B::Session<'c>>>
     where
         Self: 'c,
         B: 'c;
@@ -127,44 +152,86 @@ impl<B: SqlBackend> Plan<B> for TpccRun<'_> {
             let attempted = "preparing TPC-C's statements (phase load makes its tables)";
             Failure::while_attempting(attempted, &error)
         })?;
+        Typist::new(self.tpcc, self.terminal(client), store)
+            .map_err(|error| Failure::while_attempting("getting ready to count", &error))
+    }
+}
+
+impl TpccRun<'_> {
+    /// The number of a client's terminal: no two have the same, over all drivers.
+    pub(super) fn terminal(&self, client: u32) -> u64 {
         let driver = self.job.driver;
-        let terminal = u64::from(client) * driver.of + driver.number;
-        Ok(Typist::new(self.tpcc, terminal, store))
+        u64::from(client) * driver.of + driver.number
+    }
+
+    /// What is asked.
+    pub(super) const fn asked(&self) -> &TpccJob {
+        self.tpcc
+    }
+}
+
+/// A store that may have to be connected to anew.
+pub trait Connected: Store {
+    /// Connects anew.
+    fn reconnect(&mut self) -> Result<(), OperationError> {
+        Ok(())
+    }
+}
+
+impl<C: Connection> Connected for SqlStore<C> {
+    fn reconnect(&mut self) -> Result<(), OperationError> {
+        Self::reconnect(self)
     }
 }
 
 /// Somebody at a terminal.
-pub struct Typist<C: Connection> {
-    terminal: Terminal<SqlStore<C>>,
+pub struct Typist<S> {
+    terminal: Terminal<S>,
     kinds: &'static [Kind],
     keys: bool,
     thinks: bool,
     /// What is left to think of the last answer.
     thinking: Duration,
     drawn: bool,
+    counting: Option<Counting>,
 }
 
-impl<C: Connection> Typist<C> {
-    fn new(job: &TpccJob, number: u64, store: SqlStore<C>) -> Self {
+impl<S: Store> Typist<S> {
+    /// At the terminal of that number, of that store.
+    pub fn new(job: &TpccJob, number: u64, store: S) -> Result<Self, OperationError> {
         let config: &Config = &job.config;
-        Self {
+        let kinds = kinds(config.mix);
+        let counting = job
+            .count
+            .map(|count| Counting::new(count, kinds.iter().map(|kind| counted(*kind))))
+            .transpose()?;
+        Ok(Self {
             terminal: Terminal::new(config, number, store),
-            kinds: kinds(config.mix),
+            kinds,
             keys: job.keying_time,
             thinks: job.think_time,
             thinking: Duration::ZERO,
             drawn: false,
-        }
+            counting,
+        })
     }
 }
 
-impl<C: Connection> Work for Typist<C> {
+impl<S: Connected> Work for Typist<S> {
     fn prepare(&mut self) -> Option<usize> {
         if self.thinks && self.drawn {
             self.thinking = self.terminal.think_time();
         }
         self.drawn = true;
-        let kind = self.terminal.prepare();
+        let kind = match self.counting.as_mut().map_or(Next::Any, Counting::next) {
+            Next::Any => self.terminal.prepare(),
+            Next::Kind(index) => {
+                let kind = *self.kinds.get(index)?;
+                self.terminal.prepare_kind(kind);
+                kind
+            }
+            Next::Nothing => return None,
+        };
         self.kinds.iter().position(|known| *known == kind)
     }
 
@@ -178,7 +245,16 @@ impl<C: Connection> Work for Typist<C> {
     }
 
     fn perform(&mut self) -> Result<u32, OperationError> {
-        self.terminal.perform().map(|_| 1)
+        let Some(counting) = &mut self.counting else {
+            return self.terminal.perform().map(|_| 1);
+        };
+        let counting = RefCell::new(counting);
+        self.terminal
+            .perform_between(
+                || counting.borrow().begin(),
+                |begun| counting.borrow_mut().end(begun),
+            )
+            .map(|_| 1)
     }
 
     fn reconnect(&mut self) -> Result<(), OperationError> {
@@ -187,10 +263,15 @@ impl<C: Connection> Work for Typist<C> {
 
     fn counters(&self) -> Status {
         let tally = self.terminal.tally();
-        Status::from([
+        let mut counters = self
+            .counting
+            .as_ref()
+            .map_or_else(Status::new, Counting::counters);
+        counters.extend([
             ("tpcc_rollbacks", tally.rolled_back as f64),
             ("tpcc_skipped_districts", tally.skipped_districts as f64),
-        ])
+        ]);
+        counters
     }
 }
 
@@ -213,16 +294,26 @@ impl<B: SqlBackend> Inspection<B> for TpccCheck<'_> {
         let mut session = backend.session(connection);
         let checks = dyno_tpcc::check(&mut session, &self.tpcc.config, Extent::Demanded)
             .map_err(|error| Failure::while_attempting("verifying TPC-C's conditions", &error))?;
-        Ok(Findings {
-            checks: checks
-                .into_iter()
-                .map(|check| Check {
-                    name: check.name,
-                    holds: check.holds,
-                    detail: check.detail,
-                })
-                .collect(),
-            ledger: None,
-        })
+        Ok(findings(checks))
+    }
+}
+
+impl TpccCheck<'_> {
+    /// What is to be there.
+    pub(super) const fn asked(&self) -> &TpccJob {
+        self.tpcc
+    }
+}
+
+/// What was found of conditions.
+pub(super) fn findings(checks: Vec<dyno_tpcc::Check>) -> Findings {
+    let check = |check: dyno_tpcc::Check| Check {
+        name: check.name,
+        holds: check.holds,
+        detail: check.detail,
+    };
+    Findings {
+        checks: checks.into_iter().map(check).collect(),
+        ledger: None,
     }
 }

@@ -13,8 +13,8 @@ use std::fmt::Write as _;
 use dyno_sql::{Connection, ErrorKind, Row, Value};
 use dyno_tpcc::population::{Holds, Table};
 use dyno_tpcc::{
-    Check, Config, Extent, Kind, Loader, Mix, Outcome, SqlStore, Store, Terminal, check,
-    create_indexes, create_tables,
+    Check, Config, Extent, Kind, Loader, Mix, Outcome, Scan, SqlStore, Store, Terminal, check,
+    check_scans, create_indexes, create_tables,
 };
 
 /// An empty database on a store under test.
@@ -176,8 +176,53 @@ pub fn violated(checks: &[Check]) -> Vec<u32> {
         .collect()
 }
 
-pub fn assert_consistent<C: Connection>(connection: &mut C, config: &Config, extent: Extent) {
+/// A SQL store whose tables are gone through as if it took no SQL.
+struct Tables<'c, C>(&'c mut C);
+
+impl<C: Connection> Scan for Tables<'_, C> {
+    fn scan(
+        &mut self,
+        table: Table,
+        each: &mut dyn FnMut(&[Value<'_>]) -> dyno_sql::Result<()>,
+    ) -> dyno_sql::Result<()> {
+        let names: Vec<&str> = table.columns().iter().map(|(name, _)| *name).collect();
+        let sql = format!("SELECT {} FROM {}", names.join(", "), table.name());
+        let mut statement = self.0.prepare(&sql)?;
+        self.0.query(&mut statement, &[], |row| {
+            let mut texts = Vec::new();
+            let mut numbers = Vec::new();
+            for (_, holds) in table.columns() {
+                if matches!(holds, Holds::Fixed(_) | Holds::Text(_)) {
+                    texts.push(String::from_utf8(row.text()?.to_vec()).unwrap());
+                } else {
+                    numbers.push(row.int_or_null()?);
+                }
+            }
+            let (mut texts, mut numbers) = (texts.iter(), numbers.iter());
+            let values: Vec<Value<'_>> = table
+                .columns()
+                .iter()
+                .map(|(_, holds)| match holds {
+                    Holds::Fixed(_) | Holds::Text(_) => Value::Text(texts.next().unwrap()),
+                    _ => numbers.next().unwrap().map_or(Value::Null, Value::Int),
+                })
+                .collect();
+            each(&values)
+        })?;
+        Ok(())
+    }
+}
+
+/// The conditions, verified by queries; scans come to the same, word for word.
+pub fn checks<C: Connection>(connection: &mut C, config: &Config, extent: Extent) -> Vec<Check> {
     let checks = check(connection, config, extent).unwrap();
+    let scanned = check_scans(&mut Tables(connection), config, extent).unwrap();
+    assert_eq!(scanned, checks);
+    checks
+}
+
+pub fn assert_consistent<C: Connection>(connection: &mut C, config: &Config, extent: Extent) {
+    let checks = checks(connection, config, extent);
     let expected = match extent {
         Extent::Demanded => 4,
         Extent::All => 11,

@@ -13,6 +13,7 @@ from dyno.report.figures.forest import forest, overall
 from dyno.report.figures.half_normal import half_normal
 from dyno.report.figures.heat import heat_map
 from dyno.report.figures.lines import lines
+from dyno.report.figures.removal import removal
 from dyno.report.figures.residuals import residuals
 from dyno.report.figures.shape import shapes
 from dyno.report.figures.style import Figure, Palette
@@ -30,6 +31,7 @@ __all__ = [
     "heat_map",
     "lines",
     "overall",
+    "removal",
     "residuals",
     "shapes",
     "timeline",

@@ -1,0 +1,127 @@
+//! Changes of several nodes at once: drawn up beside the pages, logged as one record, then put in place.
+
+use std::ops::Range;
+
+use super::node::{ENTRIES, HEAD, Node, number};
+use super::{Held, Tree};
+use crate::keys::Keys;
+use crate::latch::Latch;
+use crate::log::{Change, Log, Patch};
+use crate::pages::{Page, Pages, Writable};
+use crate::{Chain, Lsn, Result};
+
+/// The bytes of a page's header that say what it is: kind and number. The rest of it is not the tree's.
+const IDENTITY: Range<usize> = 4..16;
+
+/// A latched page and what becomes of it.
+pub(super) struct Draft<W> {
+    page: W,
+    // None where nothing is logged: then the page itself is changed at once.
+    image: Option<Box<[u8]>>,
+    fresh: bool,
+}
+
+impl<W: Writable> Draft<W> {
+    pub(super) fn of(page: W, logged: bool) -> Self {
+        let image = logged.then(|| page.bytes().into());
+        Self {
+            page,
+            image,
+            fresh: false,
+        }
+    }
+
+    /// Of a page that nothing refers to yet. It is logged as a whole: whoever redoes it may find anything there.
+    pub(super) fn fresh(page: W, logged: bool) -> Self {
+        Self {
+            fresh: true,
+            ..Self::of(page, logged)
+        }
+    }
+
+    /// What it will be.
+    pub(super) fn page(&mut self) -> &mut Page {
+        match &mut self.image {
+            Some(image) => Page::of_mut(image),
+            None => &mut self.page,
+        }
+    }
+
+    pub(super) fn into_page(self) -> W {
+        self.page
+    }
+
+    /// Which bytes are not what they were. What was behind the last entry does not count as known.
+    fn ranges(&self, image: &[u8]) -> [Range<usize>; 3] {
+        let (now, end) = (self.page.bytes(), Page::of(image).end());
+        if self.fresh {
+            return [IDENTITY, HEAD..ENTRIES, ENTRIES..end];
+        }
+        let known = end.min(self.page.end());
+        let same = now[ENTRIES..known]
+            .iter()
+            .zip(&image[ENTRIES..known])
+            .take_while(|(now, then)| now == then)
+            .count();
+        let differing = |range: Range<usize>| {
+            let same = now[range.clone()] == image[range.clone()];
+            if same { range.end..range.end } else { range }
+        };
+        [
+            differing(IDENTITY),
+            differing(HEAD..ENTRIES),
+            ENTRIES + same..end,
+        ]
+    }
+
+    fn patches(&self) -> impl Iterator<Item = Patch<'_>> {
+        let of_image = move |image| {
+            let ranges = self.ranges(image).into_iter();
+            ranges
+                .filter(|range| !range.is_empty())
+                .map(move |range| Patch {
+                    page: self.page.id(),
+                    offset: number(range.start),
+                    bytes: &image[range],
+                })
+        };
+        self.image.as_deref().into_iter().flat_map(of_image)
+    }
+
+    // A page that stays as it was is not in the record, and so not changed by it.
+    fn put_in_place(&mut self, lsn: Lsn) {
+        if let Some(image) = self.image.take() {
+            let ranges = self.ranges(&image);
+            if ranges.iter().all(Range::is_empty) {
+                return;
+            }
+            for range in ranges {
+                self.page.bytes_mut()[range.clone()].copy_from_slice(&image[range]);
+            }
+        }
+        self.page.changed(lsn);
+    }
+}
+
+impl<'e, K: Keys, L: Latch, P: Pages<L>, G: Log<L>> Tree<'e, K, L, P, G> {
+    pub(super) fn draft(page: Held<'e, L, P>) -> Draft<Held<'e, L, P>> {
+        Draft::of(page, G::REAL)
+    }
+
+    /// Writes down what becomes of the pages, in one record, and makes them so.
+    pub(super) fn publish(
+        drafts: &mut [Draft<Held<'e, L, P>>],
+        chain: &mut impl Chain,
+    ) -> Result<()> {
+        let lsn = if G::REAL {
+            let patches: Vec<_> = drafts.iter().flat_map(Draft::patches).collect();
+            chain.structure(Change::Write(&patches))?
+        } else {
+            Lsn::NONE
+        };
+        for draft in drafts {
+            draft.put_in_place(lsn);
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,44 @@
+//! Latches: short locks on memory that threads share, never held while waiting for a lock. Those of pages are held while
+//! another page is read, or written because its frame is wanted, and so is that of who writes pages; no other is held while
+//! waiting for a disk.
+//!
+//! Whoever holds several takes them in this order: pages from the root down and from left to right, the pool's first
+//! page after them, then the pool's writer, then a partition of its directory, then the log's buffer. A partition of the
+//! lock table and the table of transactions may be asked under any of these, since nothing else is taken under them; who
+//! begins to wait for a lock holds none of these, and takes all partitions of the lock table from the first to the last.
+
+mod absent;
+mod guarded;
+mod real;
+
+pub use absent::NoLatch;
+pub use guarded::{Exclusive, Guarded, Shared};
+pub use real::RwLatch;
+
+/// A latch that several may hold shared or one exclusively.
+#[allow(unsafe_code)]
+pub trait Latch: Default + Send + Sync + 'static {
+    /// Whether it keeps anybody out.
+    const REAL: bool;
+
+    /// Waits for it, shared.
+    fn lock_shared(&self);
+
+    /// Waits for it, exclusively.
+    fn lock_exclusive(&self);
+
+    /// Takes it exclusively if nobody has it.
+    fn try_lock_exclusive(&self) -> bool;
+
+    /// Gives back what [`Self::lock_shared`] took.
+    ///
+    /// # Safety
+    /// The caller holds it so.
+    unsafe fn unlock_shared(&self);
+
+    /// Gives back what [`Self::lock_exclusive`] took.
+    ///
+    /// # Safety
+    /// The caller holds it so.
+    unsafe fn unlock_exclusive(&self);
+}

@@ -1,0 +1,256 @@
+"""Where a transaction's instructions go: by removing components one by one, by attribution, and over all orders."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import polars as pl
+
+from dyno import stats
+from dyno.analysis.table import Table
+from dyno.model.assemblies import COMPONENTS, KERNEL, ONLY_AFTER, ORDER, OURS, TITLES, Assembly, feasible, parse
+from dyno.model.findings import CallCost, ComponentCost, Contributed, Removal, RemovalStep
+from dyno.model.study import Cell, Study
+
+PAGES = "pages"
+"""The step to larger pages, which is of the buffer manager's share."""
+
+AGREE = 0.1
+"""Of the first assembly's instructions: farther apart the two ways of counting a component do not agree."""
+
+_SUFFIX = ".instructions"
+_OUTLINED = "outlined"
+_Levels = tuple[tuple[str, str], ...]
+
+
+def removals(study: Study, table: Table, counts: pl.DataFrame | None) -> Iterator[Removal]:
+    """Of each kind of transaction that was counted, in each group of cells that differ in their assembly alone.
+
+    `counts` are those of runs (`counts.parquet`), with the run's number in `run`.
+    """
+    kinds = [name.removesuffix(_SUFFIX) for name in table.values if name.endswith(_SUFFIX)]
+    cell_of = {run.run: run.slot.cell for run in table.ok_runs}
+    profiled = _Profiled(counts, cell_of)
+    for (within, _), cells in _groups(study).items():
+        for kind in sorted(kinds):
+            found = _Of(kind, dict(within), cells, table, profiled).removal()
+            if found is not None:
+                yield found
+
+
+def _groups(study: Study) -> dict[tuple[_Levels, _Levels], list[tuple[Assembly, Cell]]]:
+    """In the order of the study, by the levels of other factors than those of the assembly, and by other options."""
+    telling = _telling(study)
+    found: dict[tuple[_Levels, _Levels], list[tuple[Assembly, Cell]]] = {}
+    for cell in study.cells:
+        if cell.system.kind != "glass":
+            continue
+        within = tuple(item for item in cell.levels.items() if item[0] not in telling)
+        others = tuple(sorted((name, str(value)) for name, value in cell.system.options.items() if name != "assembly"))
+        found.setdefault((within, others), []).append((_assembly(cell), cell))
+    return found
+
+
+def _assembly(cell: Cell) -> Assembly:
+    return parse(str(cell.system.options.get("assembly", "full")))
+
+
+def _telling(study: Study) -> set[str]:
+    """The factors that say which assembly it is: with each of their levels it is one alone, and not with all the same."""
+    found = set()
+    for factor in study.factors:
+        of_levels: dict[str, set[Assembly]] = {}
+        for cell in study.cells:
+            if cell.system.kind == "glass":
+                of_levels.setdefault(cell.levels[factor.name], set()).add(_assembly(cell))
+        each = list(of_levels.values())
+        if all(len(assemblies) == 1 for assemblies in each) and len(set.union(*each, set())) > 1:
+            found.add(factor.name)
+    return found
+
+
+class _Profiled:
+    """Means over runs of what was counted in the builds that keep components apart."""
+
+    def __init__(self, counts: pl.DataFrame | None, cell_of: Mapping[int, int]) -> None:
+        self._rows: dict[tuple[int, str], dict[tuple[str, str, str], list[float]]] = {}
+        self._runs: dict[int, set[int]] = {}
+        if counts is None or not counts.height:
+            return
+        wanted = ("run", "transaction", "call", "component", "event", "value")
+        for run, kind, call, component, event, value in (
+            counts.filter(pl.col("build") == _OUTLINED).select(wanted).iter_rows()
+        ):
+            if run in cell_of:
+                self._runs.setdefault(cell_of[run], set()).add(run)
+                of_kind = self._rows.setdefault((cell_of[run], kind), {})
+                of_kind.setdefault((event, call, component), []).append(value)
+
+    def of(self, cell: int, kind: str, event: str) -> dict[tuple[str, str], float]:
+        """By call and component; a run that has none of one counts as 0 there."""
+        runs = len(self._runs.get(cell, ()))
+        return {
+            (call, component): sum(values) / runs
+            for (which, call, component), values in self._rows.get((cell, kind), {}).items()
+            if which == event
+        }
+
+
+@dataclass(frozen=True)
+class _Of:
+    """One kind of transaction in one group of cells."""
+
+    kind: str
+    within: dict[str, str]
+    cells: Sequence[tuple[Assembly, Cell]]
+    table: Table
+    profiled: _Profiled
+
+    def removal(self) -> Removal | None:
+        chain = self._chain()
+        steps = tuple(self._steps(chain))
+        if len(steps) < 2 or steps[0].instructions is None:
+            return None
+        kernel = next((self._step(cell, assembly, "") for assembly, cell in self.cells if assembly.kernel), None)
+        contributions, reason = self._contributions()
+        return Removal(
+            transaction=self.kind,
+            within=self.within,
+            steps=steps,
+            kernel=kernel,
+            components=tuple(self._components(chain, steps)),
+            calls=tuple(self._calls(chain[0][1])),
+            contributions=contributions,
+            contributions_reason=reason,
+            sentence=_sentence(self.kind, steps, kernel),
+        )
+
+    def _chain(self) -> list[tuple[Assembly, Cell]]:
+        """From the first on, each that is the one before without something."""
+        found: list[tuple[Assembly, Cell]] = []
+        for assembly, cell in self.cells:
+            if assembly.kernel:
+                continue
+            if not found or _removed(found[-1][0], assembly):
+                found.append((assembly, cell))
+        return found
+
+    def _steps(self, chain: Sequence[tuple[Assembly, Cell]]) -> Iterator[RemovalStep]:
+        before: RemovalStep | None = None
+        original: float | None = None
+        for place, (assembly, cell) in enumerate(chain):
+            removed = _removed(chain[place - 1][0], assembly) if place else ""
+            step = self._step(cell, assembly, removed)
+            original = original or step.instructions
+            if before and before.instructions is not None and step.instructions is not None and original:
+                saved = before.instructions - step.instructions
+                step = step.model_copy(update={"saved": saved, "share": saved / original})
+            yield step
+            before = step
+
+    def _step(self, cell: Cell, assembly: Assembly, removed: str) -> RemovalStep:
+        outlined = self.profiled.of(cell.index, self.kind, "instructions")
+        return RemovalStep(
+            assembly=assembly.name,
+            removed=removed,
+            ours=removed in OURS,
+            cell=cell.index,
+            instructions=self._mean(f"{self.kind}{_SUFFIX}", cell),
+            cycles=self._mean(f"{self.kind}.cycles", cell),
+            outlined=sum(outlined.values()) if outlined else None,
+            throughput=self._mean("throughput", cell),
+        )
+
+    def _mean(self, response: str, cell: Cell) -> float | None:
+        values = self.table.of(response, cell.index)
+        return statistics.fmean(values) if values else None
+
+    def _components(
+        self, chain: Sequence[tuple[Assembly, Cell]], steps: Sequence[RemovalStep]
+    ) -> Iterator[ComponentCost]:
+        """In the order of removal; larger pages are of the buffer manager."""
+        original = steps[0].instructions or 0.0
+        for component in ORDER:
+            of = [
+                place for place, step in enumerate(steps)
+                if step.removed == component or (component == "buffer" and step.removed == PAGES)
+            ]  # fmt: skip
+            if not of or steps[of[-1]].removed != component:
+                continue
+            saved = [steps[place].saved for place in of]
+            removed = sum(each for each in saved if each is not None) if None not in saved else None
+            profile = self.profiled.of(chain[of[0] - 1][1].index, self.kind, "instructions")
+            attributed = sum(value for (_, name), value in profile.items() if name == component) if profile else None
+            apart = (removed - attributed) / original if removed is not None and attributed is not None else None
+            yield ComponentCost(
+                component=component,
+                removed=removed,
+                attributed=attributed,
+                apart=apart,
+                agree=None if apart is None else abs(apart) <= AGREE,
+            )
+
+    def _calls(self, cell: Cell) -> Iterator[CallCost]:
+        """The most costly first; what is in no call comes last."""
+        by_call: dict[str, dict[str, float]] = {}
+        for (call, component), value in self.profiled.of(cell.index, self.kind, "instructions").items():
+            by_call.setdefault(call, {})[component] = value
+        times = {call: value for (call, _), value in self.profiled.of(cell.index, self.kind, "calls").items()}
+        for call, components in sorted(by_call.items(), key=lambda item: (not item[0], -sum(item[1].values()))):
+            ordered = sorted(components.items(), key=lambda item: (_place(item[0]), item[0]))
+            yield CallCost(
+                call=call,
+                calls=times.get(call),
+                instructions=sum(components.values()),
+                components=dict(ordered),
+            )
+
+    def _contributions(self) -> tuple[tuple[Contributed, ...], str]:
+        known: dict[frozenset[str], float] = {}
+        for assembly, cell in self.cells:
+            value = self._mean(f"{self.kind}{_SUFFIX}", cell)
+            if value is not None and not (assembly.kernel or assembly.large_pages):
+                known[assembly.components] = value
+        every = [each.components for each in feasible()]
+        missing = sum(1 for each in every if each not in known)
+        if missing:
+            return (), f"{missing} of the {len(every)} assemblies that there are were not counted"
+        whole = known[frozenset(COMPONENTS)]
+        found = stats.shapley(ORDER, known, ONLY_AFTER)
+        return tuple(
+            Contributed(component=name, mean=each.mean, least=each.least, most=each.most, share=each.mean / whole)
+            for name, each in found.items()
+        ), ""
+
+
+def _removed(before: Assembly, after: Assembly) -> str:
+    """What the second has not that the first has; empty where it is no step from there."""
+    if before.components == after.components and after.large_pages and not before.large_pages:
+        return PAGES
+    if after.components < before.components and after.large_pages <= before.large_pages:
+        return "+".join(each for each in ORDER if each in before.components - after.components)
+    return ""
+
+
+def _place(component: str) -> int:
+    return list(TITLES).index(component) if component in TITLES else len(TITLES)
+
+
+def _sentence(kind: str, steps: Sequence[RemovalStep], kernel: RemovalStep | None) -> str:
+    first, last = steps[0], steps[-1]
+    if first.instructions is None or last.instructions is None:
+        return f"Of {kind} not all steps were counted."
+    said = (
+        f"{kind}: {first.instructions:,.0f} instructions with {first.assembly}, "
+        f"{last.instructions:,.0f} ({last.instructions / first.instructions:.1%}) with {last.assembly}"
+    )
+    if kernel is not None and kernel.instructions:
+        times = last.instructions / kernel.instructions
+        said += f", which is {times:.1f} times the {kernel.instructions:,.0f} of the {KERNEL}"
+    largest = max((step for step in steps if step.share is not None), key=lambda step: step.share or 0.0, default=None)
+    if largest is not None and largest.share is not None:
+        title = TITLES.get(largest.removed, largest.removed)
+        said += f". The largest single step is {title}: {largest.share:.1%}"
+    return f"{said}."
