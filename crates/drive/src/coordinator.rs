@@ -12,7 +12,9 @@ use std::time::{Duration, Instant};
 
 use dyno_load::share;
 
-use crate::backend::{Backend, BackendReport, Mysql, Null, Postgresql, SqlBackend, Sqlite, Status};
+use crate::backend::{
+    Backend, BackendReport, Glass, Mysql, Null, Postgresql, SqlBackend, Sqlite, Status,
+};
 use crate::client::{Cause, Client, Ending, Message, Progress, Turn, Until};
 use crate::clock::{cpu_so_far, instant_at, nanoseconds, now_ns};
 use crate::failure::{ErrorKind, Failure};
@@ -24,8 +26,8 @@ use crate::result::{Cpu, DriveResult, EndedBy, Figures, Measured, OpenLoop, Time
 use crate::schedule::Schedule;
 use crate::timeline::Timeline;
 use crate::work::{
-    Findings, Inspection, LedgerCheck, LedgerCreate, LedgerRun, NullRun, Plan, TpccCheck, TpccLoad,
-    TpccRun, Work, YcsbBackend, YcsbLoad, YcsbRun,
+    Findings, GlassLoad, Inspection, LedgerCheck, LedgerCreate, LedgerRun, NullRun, Plan,
+    TpccCheck, TpccLoad, TpccRun, Work, YcsbBackend, YcsbLoad, YcsbRun,
 };
 
 /// How a job is carried out, apart from what it asks.
@@ -54,6 +56,7 @@ pub fn drive(job: &Job, options: &Options) -> io::Result<DriveResult> {
         BackendJob::Sqlite(_) => drive_on_sql::<Sqlite>(job, options),
         BackendJob::Mysql(_) => drive_on_sql::<Mysql>(job, options),
         BackendJob::Postgresql(_) => drive_on_sql::<Postgresql>(job, options),
+        BackendJob::Glass(_) => drive_on_glass(job, options),
         BackendJob::Null(_) => drive_on_any::<Null>(job, options),
     }
 }
@@ -80,6 +83,21 @@ fn drive_on_sql<B: SqlBackend>(job: &Job, options: &Options) -> io::Result<Drive
     }
 }
 
+fn drive_on_glass(job: &Job, options: &Options) -> io::Result<DriveResult> {
+    match (&job.workload, job.phase) {
+        (WorkloadJob::Tpcc(tpcc), Phase::Load) => {
+            carry_out::<Glass, _>(job, options, &GlassLoad::new(tpcc))
+        }
+        (WorkloadJob::Tpcc(tpcc), Phase::Run) => {
+            carry_out::<Glass, _>(job, options, &TpccRun::new(job, tpcc))
+        }
+        (WorkloadJob::Tpcc(tpcc), Phase::Check) => {
+            inspect::<Glass, _>(job, options, &TpccCheck::new(tpcc))
+        }
+        _ => drive_on_any::<Glass>(job, options),
+    }
+}
+
 fn drive_on_any<B: YcsbBackend>(job: &Job, options: &Options) -> io::Result<DriveResult> {
     match (&job.workload, job.phase) {
         (WorkloadJob::Ycsb(ycsb), Phase::Load) => {
@@ -99,6 +117,7 @@ fn carry_out<B: Backend, P: Plan<B>>(
     let run = Run::new(job, plan.operations());
     let mut collector = Collector::new(&run, options)?;
     let mut report = B::unopened();
+    let mut findings = Findings::default();
     match open::<B, P>(job, &options.halt, plan) {
         Ok((backend, connections)) => {
             describe(&mut report, &backend);
@@ -111,6 +130,17 @@ fn carry_out<B: Backend, P: Plan<B>>(
             {
                 collector.fail(failure);
             }
+            if collector.is_complete()
+                && let Some(first) = connections.first_mut()
+            {
+                match plan.look(&backend, first) {
+                    Ok(found) => findings = found,
+                    Err(failure) => collector.fail(failure),
+                }
+                if let Some(failure) = findings.failure() {
+                    collector.fail(failure);
+                }
+            }
             match backend.close(connections, !collector.is_complete()) {
                 Ok(mut status) => report.status.append(&mut status),
                 Err(failure) => collector.fail(failure),
@@ -120,7 +150,7 @@ fn carry_out<B: Backend, P: Plan<B>>(
         Err(_) if options.halt.load(Ordering::Relaxed) => collector.ends.halted = true,
         Err(failure) => collector.fail(failure),
     }
-    collector.finish(report, Findings::default())
+    collector.finish(report, findings)
 }
 
 fn open<B: Backend, P: Plan<B>>(

@@ -4,6 +4,7 @@ use dyno_glass::Error as Glass;
 use dyno_sql::{Error, ErrorKind};
 
 /// As whatever asks the engine tells it.
+#[must_use]
 pub fn told(error: Glass) -> Error {
     let kind = match &error {
         Glass::Deadlock => ErrorKind::Conflict,

@@ -7,4 +7,6 @@ mod columns;
 pub mod engine;
 mod error;
 pub mod kernel;
-mod record;
+pub mod record;
+
+pub use error::told;

@@ -9,12 +9,19 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use common::{assert_same_as_sqlite, assert_same_rows, small};
-use dyno_glass::assembly::{self, Assembly, Spec, Visitor};
-use dyno_glass::calls::{Call, Counted, NoCalls};
+use dyno_glass::assembly::{Assembly, Built};
+use dyno_glass::calls::{Call, Counted};
+use dyno_glass::catalogue::{ByName, Resolved};
 use dyno_glass::engine::{Engine, Options};
-use dyno_glass::log;
+use dyno_glass::keys::{Typed, Words};
+use dyno_glass::latch::{NoLatch, RwLatch};
+use dyno_glass::locks::{Granular, NoLocks};
+use dyno_glass::log::{self, NoLog, Wal};
 use dyno_glass::pages::disk::{Files, Folder};
+use dyno_glass::pages::{Direct, Pool};
+use dyno_glass::transactions::{NoTransactions, Real};
 use dyno_glass_tpcc::engine::{Database, Loader};
+use dyno_sql::ErrorKind;
 use dyno_tpcc::{Config, Extent, Kind, Mix, Terminal, check_scans};
 
 /// A folder of its own, removed in the end.
@@ -56,72 +63,61 @@ fn loaded<A: Assembly>(folder: &Temporary, config: &Config) -> Database<A> {
     database
 }
 
+// Not by `assembly::with`, which makes all there are, and takes the compiler as long.
+
+type Pooled<L, G, X, K> = Built<8192, false, L, Pool<L, 8192>, G, X, Real<L>, K, ByName, Counted>;
+type Plain<T, C> =
+    Built<32768, false, NoLatch, Direct<NoLatch, 32768>, NoLog, NoLocks, T, Words, C, Counted>;
+type Full = Pooled<RwLatch, Wal<RwLatch>, Granular<RwLatch>, Typed>;
+type WithoutLog = Pooled<RwLatch, NoLog, Granular<RwLatch>, Words>;
+type WithoutLatches = Pooled<NoLatch, NoLog, NoLocks, Words>;
+type WithoutBuffer = Plain<Real<NoLatch>, ByName>;
+type None = Plain<NoTransactions, Resolved>;
+
 /// The full mix, with rollbacks where the assembly has any, against `SQLite`.
-struct SameAsSqlite {
-    transactions: u32,
-}
-
-impl Visitor for SameAsSqlite {
-    type Calls = NoCalls;
-    type Output = ();
-
-    fn visit<A: Assembly<Calls = NoCalls>>(self, spec: Spec) {
-        let config = Config {
-            rollbacks: if spec.transactions { 0.05 } else { 0.0 },
+fn is_the_same_as_sqlite<A: Assembly>(rollbacks: f64) {
+    let (folder, config) = (
+        Temporary::new(),
+        Config {
+            rollbacks,
             ..small()
-        };
-        let folder = Temporary::new();
-        let database = loaded::<A>(&folder, &config);
-        let mut store = database.store().unwrap();
-        let mut sqlite = assert_same_as_sqlite(&config, self.transactions, &mut store);
-        drop(store);
-        assert_same_rows(&config, &mut &database, &mut sqlite);
-        database.engine().verify().unwrap();
-    }
+        },
+    );
+    let database = loaded::<A>(&folder, &config);
+    let mut store = database.store().unwrap();
+    let mut sqlite = assert_same_as_sqlite(&config, 1_000, &mut store);
+    drop(store);
+    assert_same_rows(&config, &mut &database, &mut sqlite);
+    database.engine().verify().unwrap();
 }
 
 #[test]
-fn all_five_transactions_come_to_the_same_as_on_sqlite_in_every_step_of_the_path() {
-    for spec in assembly::path() {
-        assembly::with(
-            spec,
-            SameAsSqlite {
-                transactions: 1_000,
-            },
-        )
-        .unwrap();
-    }
+fn all_five_transactions_come_to_the_same_as_on_sqlite_whatever_is_removed() {
+    is_the_same_as_sqlite::<Full>(0.05);
+    is_the_same_as_sqlite::<WithoutLog>(0.05);
+    is_the_same_as_sqlite::<WithoutLatches>(0.05);
+    is_the_same_as_sqlite::<WithoutBuffer>(0.05);
+    is_the_same_as_sqlite::<None>(0.0);
 }
 
-/// Counts the calls of so many transactions of each kind of the mix of the publication.
-struct CallsOf(Kind);
-
-impl Visitor for CallsOf {
-    type Calls = Counted;
-    type Output = [(Call, u64); 12];
-
-    fn visit<A: Assembly<Calls = Counted>>(self, _: Spec) -> Self::Output {
-        let config = Config {
+/// Calls of a hundred transactions of the mix of the publication, without the catalogue's.
+fn calls(kind: Kind) -> Vec<(Call, u64)> {
+    let (folder, config) = (
+        Temporary::new(),
+        Config {
             mix: Mix::LookingGlass,
             ..small()
-        };
-        let folder = Temporary::new();
-        let database = loaded::<A>(&folder, &config);
-        let mut terminal = Terminal::new(&config, 0, database.store().unwrap());
-        let before = *terminal.store().calls();
-        // Customers with bad credit have their record replaced: one call as well.
-        for _ in 0..100 {
-            terminal.prepare_kind(self.0);
-            terminal.perform().unwrap();
-        }
-        let after = *terminal.store().calls();
-        Call::ALL.map(|call| (call, after.of(call) - before.of(call)))
+        },
+    );
+    let database = loaded::<Full>(&folder, &config);
+    let mut terminal = Terminal::new(&config, 0, database.store().unwrap());
+    // Customers with bad credit have their record replaced: one call as well.
+    for _ in 0..100 {
+        terminal.prepare_kind(kind);
+        terminal.perform().unwrap();
     }
-}
-
-/// Calls of a hundred transactions, without the catalogue's.
-fn calls(kind: Kind) -> Vec<(Call, u64)> {
-    let counts = assembly::with(Spec::FULL, CallsOf(kind)).unwrap();
+    let counted = *terminal.store().calls();
+    let counts = Call::ALL.map(|call| (call, counted.of(call)));
     let met = counts
         .into_iter()
         .filter(|(call, count)| *count > 0 && *call != Call::Catalogue);
@@ -156,106 +152,81 @@ fn the_engine_is_called_as_often_as_was_published() {
     );
 }
 
-/// Several clients at once, on one warehouse where they meet all the time.
-struct Together;
-
-impl Visitor for Together {
-    type Calls = NoCalls;
-    type Output = ();
-
-    fn visit<A: Assembly<Calls = NoCalls>>(self, _: Spec) {
-        let config = Config {
-            warehouses: 1,
-            ..small()
-        };
-        let folder = Temporary::new();
-        let database = loaded::<A>(&folder, &config);
-        let work = |client| {
-            let mut terminal = Terminal::new(&config, client, database.store().unwrap());
-            let mut done = 0;
-            for _ in 0..300 {
-                terminal.prepare();
-                match terminal.perform() {
-                    Ok(_) => done += 1,
-                    Err(error) => assert_eq!(error.kind, dyno_sql::ErrorKind::Conflict, "{error}"),
-                }
-            }
-            done
-        };
-        let done: u32 = std::thread::scope(|scope| {
-            let clients: Vec<_> = (0..4)
-                .map(|client| scope.spawn(move || work(client)))
-                .collect();
-            clients
-                .into_iter()
-                .map(|client| client.join().unwrap())
-                .sum()
-        });
-        assert!(done > 1_000, "{done} of 1,200 went through");
-        let checks = check_scans(&mut &database, &config, Extent::All).unwrap();
-        assert!(checks.iter().all(|check| check.holds), "{checks:#?}");
-        database.engine().verify().unwrap();
-    }
-}
-
 #[test]
 fn transactions_of_several_clients_keep_the_tables_consistent() {
-    assembly::with(Spec::FULL, Together).unwrap();
-}
-
-/// Without transactions an order that is to be rolled back is refused, and all after it.
-struct NoWayBack;
-
-impl Visitor for NoWayBack {
-    type Calls = NoCalls;
-    type Output = ();
-
-    fn visit<A: Assembly<Calls = NoCalls>>(self, _: Spec) {
-        let config = Config {
-            rollbacks: 1.0,
+    // All on one warehouse, where they meet all the time.
+    let (folder, config) = (
+        Temporary::new(),
+        Config {
+            warehouses: 1,
             ..small()
-        };
-        let folder = Temporary::new();
-        let database = loaded::<A>(&folder, &config);
-        let mut terminal = Terminal::new(&config, 0, database.store().unwrap());
-        for kind in [Kind::NewOrder, Kind::Payment] {
-            terminal.prepare_kind(kind);
-            let error = terminal.perform().unwrap_err();
-            assert_eq!(error.kind, dyno_sql::ErrorKind::Refused, "{error}");
+        },
+    );
+    let database = loaded::<Full>(&folder, &config);
+    let work = |client| {
+        let mut terminal = Terminal::new(&config, client, database.store().unwrap());
+        let mut done = 0;
+        for _ in 0..300 {
+            terminal.prepare();
+            match terminal.perform() {
+                Ok(_) => done += 1,
+                Err(error) => assert_eq!(error.kind, ErrorKind::Conflict, "{error}"),
+            }
         }
-    }
+        done
+    };
+    let done: u32 = std::thread::scope(|scope| {
+        let clients: Vec<_> = (0..4)
+            .map(|client| scope.spawn(move || work(client)))
+            .collect();
+        clients
+            .into_iter()
+            .map(|client| client.join().unwrap())
+            .sum()
+    });
+    assert!(done > 1_000, "{done} of 1,200 went through");
+    let checks = check_scans(&mut &database, &config, Extent::All).unwrap();
+    assert!(checks.iter().all(|check| check.holds), "{checks:#?}");
+    database.engine().verify().unwrap();
 }
 
 #[test]
-fn without_transactions_an_order_that_is_to_be_rolled_back_is_refused() {
-    assembly::with(Spec::NONE, NoWayBack).unwrap();
-}
-
-/// Closed and opened again it has what it had; so it has when it was not closed, by its log.
-struct OpenedAgain;
-
-impl Visitor for OpenedAgain {
-    type Calls = NoCalls;
-    type Output = ();
-
-    fn visit<A: Assembly<Calls = NoCalls>>(self, _: Spec) {
-        let (config, folder) = (small(), Temporary::new());
-        let database = Database::create(open::<A>(&folder, log::Policy::Synced)).unwrap();
-        Loader::load_all(&database, &config).unwrap();
-        database.into_engine().close().unwrap();
-        let database = Database::find(open::<A>(&folder, log::Policy::Synced)).unwrap();
-        let mut store = database.store().unwrap();
-        let mut sqlite = assert_same_as_sqlite(&config, 200, &mut store);
-        drop(store);
-        // Dropped as a crash would leave it.
-        drop(database);
-        let database = Database::find(open::<A>(&folder, log::Policy::Synced)).unwrap();
-        assert_same_rows(&config, &mut &database, &mut sqlite);
-        database.engine().verify().unwrap();
+fn without_transactions_an_order_that_is_to_be_rolled_back_is_refused_and_all_after_it() {
+    let (folder, config) = (
+        Temporary::new(),
+        Config {
+            rollbacks: 1.0,
+            ..small()
+        },
+    );
+    let database = loaded::<None>(&folder, &config);
+    let mut terminal = Terminal::new(&config, 0, database.store().unwrap());
+    for kind in [Kind::NewOrder, Kind::Payment] {
+        terminal.prepare_kind(kind);
+        let error = terminal.perform().unwrap_err();
+        assert_eq!(error.kind, ErrorKind::Refused, "{error}");
     }
 }
 
 #[test]
 fn what_was_committed_is_there_when_the_engine_is_opened_again() {
-    assembly::with(Spec::FULL, OpenedAgain).unwrap();
+    let (folder, config) = (
+        Temporary::new(),
+        Config {
+            rollbacks: 0.05,
+            ..small()
+        },
+    );
+    let database = Database::create(open::<Full>(&folder, log::Policy::Synced)).unwrap();
+    Loader::load_all(&database, &config).unwrap();
+    database.into_engine().close().unwrap();
+    let database = Database::find(open::<Full>(&folder, log::Policy::Synced)).unwrap();
+    let mut store = database.store().unwrap();
+    let mut sqlite = assert_same_as_sqlite(&config, 200, &mut store);
+    drop(store);
+    // Dropped as a crash would leave it.
+    drop(database);
+    let database = Database::find(open::<Full>(&folder, log::Policy::Synced)).unwrap();
+    assert_same_rows(&config, &mut &database, &mut sqlite);
+    database.engine().verify().unwrap();
 }

@@ -5,7 +5,7 @@
 mod common;
 
 use common::{assert_same_as_sqlite, assert_same_rows, small, sqlite};
-use dyno_glass_tpcc::kernel::Kernel;
+use dyno_glass_tpcc::kernel::{Kernel, KernelStore};
 use dyno_sql::ErrorKind;
 use dyno_tpcc::{
     Buyer, Config, Extent, Input, Kind, Mix, Payment, Rows, Terminal, check_scans, perform,
@@ -22,7 +22,7 @@ fn without_rollbacks() -> Config {
 fn all_five_transactions_come_to_the_same_as_on_sqlite() {
     let config = without_rollbacks();
     let mut kernel = Kernel::load(&config).unwrap();
-    let mut sqlite = assert_same_as_sqlite(&config, 4_000, &mut &mut kernel);
+    let mut sqlite = assert_same_as_sqlite(&config, 4_000, &mut KernelStore::new(&mut kernel));
     assert_same_rows(&config, &mut kernel, &mut sqlite);
 }
 
@@ -33,7 +33,7 @@ fn the_looking_glass_mix_comes_to_the_same_as_on_sqlite() {
         ..small()
     };
     let mut kernel = Kernel::load(&config).unwrap();
-    let mut sqlite = assert_same_as_sqlite(&config, 1_000, &mut &mut kernel);
+    let mut sqlite = assert_same_as_sqlite(&config, 1_000, &mut KernelStore::new(&mut kernel));
     assert_same_rows(&config, &mut kernel, &mut sqlite);
 }
 
@@ -53,7 +53,7 @@ fn an_order_that_is_to_be_rolled_back_is_refused_and_nothing_goes_on_after_it() 
         ..small()
     };
     let mut kernel = Kernel::load(&config).unwrap();
-    let mut terminal = Terminal::new(&config, 0, &mut kernel);
+    let mut terminal = Terminal::new(&config, 0, KernelStore::new(&mut kernel));
     terminal.prepare_kind(Kind::NewOrder);
     let error = terminal.perform().unwrap_err();
     assert_eq!(error.kind, ErrorKind::Refused);
@@ -77,7 +77,7 @@ fn a_customer_that_is_not_there_is_an_error() {
         amount: 100,
     };
     let answer = perform(
-        &mut &mut kernel,
+        &mut KernelStore::new(&mut kernel),
         &Input::Payment(payment),
         0,
         &mut Rows::default(),

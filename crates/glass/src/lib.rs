@@ -7,8 +7,8 @@
 //! From below to above: [`latch`]es guard what threads share, [`pages`] are pinned and latched pieces of memory with or
 //! without a buffer pool and a file below, [`log`] makes changes last, [`locks`] keep transactions apart,
 //! [`transactions`] end well or not at all, [`keys`] are compared, the [`catalogue`] knows tables and indexes; [`heap`]
-//! and [`btree`] hold records and find them, and [`engine`] is what users call. The [`kernel`] stands beside all of it: what is left when none of it
-//! is there.
+//! and [`btree`] hold records and find them, and [`engine`] is what users call. The [`kernel`] stands
+//! beside all of it: what is left when none of it is there.
 
 pub mod assembly;
 pub mod btree;

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use common::{Stand, assert_consistent, checks, dump_all, load, small};
 use dyno_sql::sqlite::Session;
-use dyno_tpcc::{Extent, Kind, check};
+use dyno_tpcc::{Extent, Kind};
 
 /// A database file of its own, removed in the end.
 struct File(PathBuf);

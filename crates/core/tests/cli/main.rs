@@ -9,6 +9,7 @@ mod drive_failures;
 mod drive_stops;
 mod flame;
 mod freeze;
+mod glass;
 mod golden;
 mod merge;
 mod servers;

@@ -1,5 +1,6 @@
 //! What a store must offer to be driven. One module a kind.
 
+mod glass;
 mod null;
 mod server;
 mod sqlite;
@@ -16,6 +17,7 @@ use serde_json::{Map, Value};
 use crate::failure::Failure;
 use crate::job::Job;
 
+pub use glass::Glass;
 pub use null::{Null, Stall};
 pub use server::{Mysql, Postgresql};
 pub use sqlite::{Sqlite, version as sqlite_version};

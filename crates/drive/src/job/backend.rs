@@ -3,6 +3,8 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use dyno_glass::assembly::Spec;
+use dyno_glass::log::Policy;
 use dyno_job::{JobError, check_above_0, check_range, read, split_kind};
 use dyno_sql::{Address, Limits, Server};
 use serde::{Deserialize, Serialize};
@@ -15,6 +17,8 @@ use super::LONGEST_S;
 pub enum BackendJob {
     /// A database file of `SQLite`, within this process.
     Sqlite(SqliteJob),
+    /// dyno's own engine, within this process.
+    Glass(GlassJob),
     /// Answers at once, stores nothing.
     Null(NullJob),
     /// A server of the `MySQL` protocol: `MariaDB` or `MySQL`.
@@ -39,6 +43,101 @@ pub struct StallJob {
     pub at_s: f64,
     /// In (0, 3600].
     pub for_s: f64,
+}
+
+/// Which engine it is made of, and where it keeps what lasts.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct GlassJob {
+    /// Its components.
+    pub parts: Parts,
+    /// Its folder; `None` where nothing is kept.
+    pub folder: Option<PathBuf>,
+    /// The buffer pool's memory.
+    pub pool_bytes: usize,
+    /// Whether all pages are read before the clients begin.
+    pub preload: bool,
+    /// When the log reaches the disk.
+    pub log: Policy,
+}
+
+/// What an engine is made of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Parts {
+    /// These components.
+    Assembly(Spec),
+    /// None, by another program.
+    Kernel,
+}
+
+impl Parts {
+    /// As in a job.
+    pub fn name(self) -> String {
+        match self {
+            Self::Assembly(spec) => spec.to_string(),
+            Self::Kernel => KERNEL.to_owned(),
+        }
+    }
+
+    /// Whether all that it holds is gone when its process ends.
+    #[must_use]
+    pub const fn is_volatile(self) -> bool {
+        match self {
+            Self::Assembly(spec) => !spec.buffer,
+            Self::Kernel => true,
+        }
+    }
+
+    /// Whether several clients can use it at the same time.
+    const fn takes_several(self) -> bool {
+        matches!(self, Self::Assembly(spec) if spec.latches && spec.locks)
+    }
+
+    /// Whether a transaction can be undone.
+    #[must_use]
+    pub const fn rolls_back(self) -> bool {
+        matches!(self, Self::Assembly(spec) if spec.transactions)
+    }
+}
+
+const KERNEL: &str = "kernel";
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawGlass {
+    #[serde(default = "RawGlass::assembly")]
+    assembly: String,
+    folder: Option<PathBuf>,
+    #[serde(default = "RawGlass::pool_bytes")]
+    pool_bytes: u64,
+    #[serde(default)]
+    preload: bool,
+    #[serde(default = "RawGlass::log")]
+    log: RawPolicy,
+    #[serde(default = "RawGlass::log_interval_ms")]
+    log_interval_ms: u64,
+}
+
+#[derive(Clone, Copy, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum RawPolicy {
+    Memory,
+    Written,
+    Synced,
+}
+
+impl RawGlass {
+    fn assembly() -> String {
+        "full".to_owned()
+    }
+    const fn pool_bytes() -> u64 {
+        256 << 20
+    }
+    const fn log() -> RawPolicy {
+        RawPolicy::Synced
+    }
+    const fn log_interval_ms() -> u64 {
+        1000
+    }
 }
 
 /// Where the database lies and how it is set.
@@ -149,14 +248,86 @@ const LONGEST_STALL_S: f64 = 3600.0;
 const LONGEST_LIMIT_S: f64 = 3600.0;
 
 pub(super) fn read_backend(part: Value, clients: u32) -> Result<BackendJob, JobError> {
-    let (kind, rest) = split_kind(part, "backend", &["sqlite", "null", "mysql", "postgresql"])?;
+    let kinds = ["sqlite", "null", "mysql", "postgresql", "glass"];
+    let (kind, rest) = split_kind(part, "backend", &kinds)?;
     match kind {
         0 => read_sqlite(rest, clients).map(BackendJob::Sqlite),
         1 => read_null(rest).map(BackendJob::Null),
+        4 => read_glass(rest, clients).map(BackendJob::Glass),
         2 => read_server(rest).map(BackendJob::Mysql),
         _ => read_server(rest).map(BackendJob::Postgresql),
     }
 }
+
+fn read_glass(part: Value, clients: u32) -> Result<GlassJob, JobError> {
+    let raw: RawGlass = read(part, "backend")?;
+    let parts = if raw.assembly == KERNEL {
+        Parts::Kernel
+    } else {
+        let spec = raw.assembly.parse().map_err(|error: dyno_glass::Error| {
+            JobError::new("backend.assembly", format!("{error}; or {KERNEL}"))
+        })?;
+        Parts::Assembly(spec)
+    };
+    if clients > 1 && !parts.takes_several() {
+        return Err(JobError::new(
+            "clients",
+            format!(
+                "is {clients}, but assembly {} lets one in: it takes both latches and locks for more",
+                parts.name()
+            ),
+        ));
+    }
+    check_range(
+        "backend.pool_bytes",
+        raw.pool_bytes,
+        LEAST_POOL,
+        i64::MAX as u64,
+    )?;
+    check_range("backend.log_interval_ms", raw.log_interval_ms, 1, 3_600_000)?;
+    let log = match raw.log {
+        RawPolicy::Memory => Policy::Memory,
+        RawPolicy::Written => Policy::Written(Duration::from_millis(raw.log_interval_ms)),
+        RawPolicy::Synced => Policy::Synced,
+    };
+    let logs = matches!(parts, Parts::Assembly(spec) if spec.log) && log != Policy::Memory;
+    if logs && parts.is_volatile() {
+        return Err(JobError::new(
+            "backend.log",
+            format!(
+                "keeps what assembly {} does not: without buffer all pages are gone with the process, expected memory",
+                parts.name()
+            ),
+        ));
+    }
+    match &raw.folder {
+        None if !parts.is_volatile() => Err(JobError::new(
+            "backend.folder",
+            format!("is missing, and assembly {} has a file", parts.name()),
+        )),
+        Some(_) if parts.is_volatile() => Err(JobError::new(
+            "backend.folder",
+            format!(
+                "is given, but assembly {} keeps nothing, leave it out",
+                parts.name()
+            ),
+        )),
+        Some(folder) if folder.as_os_str().is_empty() => Err(JobError::new(
+            "backend.folder",
+            "is empty, expected a folder's path",
+        )),
+        _ => Ok(GlassJob {
+            parts,
+            folder: raw.folder,
+            pool_bytes: usize::try_from(raw.pool_bytes).unwrap_or(usize::MAX),
+            preload: raw.preload,
+            log,
+        }),
+    }
+}
+
+/// Enough pages for every client to pin some.
+const LEAST_POOL: u64 = 1 << 20;
 
 fn read_null(part: Value) -> Result<NullJob, JobError> {
     let job: NullJob = read(part, "backend")?;

@@ -10,7 +10,9 @@ use dyno_load::Driver;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-pub use backend::{BackendJob, JournalMode, LockingMode, SqliteConfig, StallJob, Synchronous};
+pub use backend::{
+    BackendJob, GlassJob, JournalMode, LockingMode, Parts, SqliteConfig, StallJob, Synchronous,
+};
 pub use workload::{LedgerJob, TpccJob, WorkloadJob, YcsbJob};
 
 /// What a driver is asked to do, once.
@@ -293,6 +295,9 @@ fn check_drivers(raw: &RawJob) -> Result<(), JobError> {
 /// Refuses what no backend of that kind could do.
 fn check_pair(backend: &BackendJob, workload: &WorkloadJob, phase: Phase) -> Result<(), JobError> {
     let stores = !matches!(backend, BackendJob::Null(_));
+    if let BackendJob::Glass(glass) = backend {
+        check_glass(glass.parts, workload, phase)?;
+    }
     let stalls = matches!(backend, BackendJob::Null(null) if null.stall.is_some());
     match workload {
         WorkloadJob::Tpcc(_) | WorkloadJob::Ledger(_) if !stores => Err(JobError::new(
@@ -311,6 +316,38 @@ fn check_pair(backend: &BackendJob, workload: &WorkloadJob, phase: Phase) -> Res
             "phase",
             "check is of the workloads tpcc and ledger",
         )),
+        _ => Ok(()),
+    }
+}
+
+/// Refuses what an engine without some component cannot do.
+fn check_glass(parts: Parts, workload: &WorkloadJob, phase: Phase) -> Result<(), JobError> {
+    let error = |path: &str, message: String| Err(JobError::new(path, message));
+    let name = parts.name();
+    if parts.is_volatile() && phase != Phase::Run {
+        return error(
+            "phase",
+            format!(
+                "assembly {name} keeps nothing: its run phase loads what it needs first, and checks it in the end"
+            ),
+        );
+    }
+    match workload {
+        WorkloadJob::Ledger(_) => error(
+            "workload.kind",
+            "ledger is for stores that take SQL".to_owned(),
+        ),
+        WorkloadJob::Ycsb(_) if parts == Parts::Kernel => error(
+            "workload.kind",
+            "the kernel has TPC-C's tables and no others, expected tpcc".to_owned(),
+        ),
+        WorkloadJob::Tpcc(tpcc) if tpcc.config.rolls_back() && !parts.rolls_back() => error(
+            "workload.rollbacks",
+            format!(
+                "is {}, but assembly {name} undoes nothing, expected 0 or the mix looking-glass",
+                tpcc.config.rollbacks
+            ),
+        ),
         _ => Ok(()),
     }
 }

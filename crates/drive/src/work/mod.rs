@@ -1,5 +1,6 @@
 //! What clients do: one module a kind of work.
 
+mod glass;
 mod ledger;
 mod null;
 mod tpcc;
@@ -12,10 +13,11 @@ use serde::Serialize;
 use crate::backend::{Backend, Status};
 use crate::failure::{Failure, OperationError};
 
+pub use glass::GlassLoad;
 pub use ledger::{LedgerCheck, LedgerCreate, LedgerRun};
 pub use null::NullRun;
-pub use tpcc::{TpccCheck, TpccLoad, TpccRun};
-pub use ycsb::{YcsbBackend, YcsbLoad, YcsbRun};
+pub use tpcc::{Connected, TpccCheck, TpccLoad, TpccRun, Typist};
+pub use ycsb::{Rows, Shape, UserRows, UserTable, YcsbBackend, YcsbLoad, YcsbRun};
 
 /// What all clients of a run share, and how each gets its own work.
 pub trait Plan<B: Backend>: Sync {
@@ -45,6 +47,11 @@ pub trait Plan<B: Backend>: Sync {
     fn complete(&self, _: &B, _: &mut B::Connection) -> Result<(), Failure> {
         Ok(())
     }
+
+    /// Looks at what is stored then, where nobody could look at it later.
+    fn look(&self, _: &B, _: &mut B::Connection) -> Result<Findings, Failure> {
+        Ok(Findings::default())
+    }
 }
 
 /// One client's operations, one after the other.
@@ -70,6 +77,32 @@ pub trait Work {
     /// Counters that only ever grow.
     fn counters(&self) -> Status {
         Status::new()
+    }
+}
+
+/// Work whose store is known only when it runs.
+impl<W: Work + ?Sized> Work for Box<W> {
+    #[inline]
+    fn prepare(&mut self) -> Option<usize> {
+        (**self).prepare()
+    }
+
+    #[inline]
+    fn pause(&mut self) -> Duration {
+        (**self).pause()
+    }
+
+    #[inline]
+    fn perform(&mut self) -> Result<u32, OperationError> {
+        (**self).perform()
+    }
+
+    fn reconnect(&mut self) -> Result<(), OperationError> {
+        (**self).reconnect()
+    }
+
+    fn counters(&self) -> Status {
+        (**self).counters()
     }
 }
 

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use dyno_sql::Connection;
-use dyno_tpcc::{Config, Extent, Kind, Loader, Mix, SqlStore, Terminal};
+use dyno_tpcc::{Config, Extent, Kind, Loader, Mix, SqlStore, Store, Terminal};
 
 use super::{Check, Findings, Inspection, Plan, Work};
 use crate::backend::{SqlBackend, Status};
@@ -11,7 +11,7 @@ use crate::failure::{Failure, OperationError};
 use crate::job::{Job, TpccJob};
 
 /// The kinds that a mix asks for.
-fn kinds(mix: Mix) -> &'static [Kind] {
+pub(super) fn kinds(mix: Mix) -> &'static [Kind] {
     match mix {
         Mix::Standard => &Kind::ALL,
         Mix::LookingGlass => &[Kind::NewOrder, Kind::Payment],
@@ -105,7 +105,7 @@ impl<'j> TpccRun<'j> {
 
 impl<B: SqlBackend> Plan<B> for TpccRun<'_> {
     type Work<'c>
-        = Typist<B::Session<'c>>
+        = Typist<SqlStore<B::Session<'c>>>
     where
         Self: 'c,
         B: 'c;
@@ -127,15 +127,40 @@ impl<B: SqlBackend> Plan<B> for TpccRun<'_> {
             let attempted = "preparing TPC-C's statements (phase load makes its tables)";
             Failure::while_attempting(attempted, &error)
         })?;
+        Ok(Typist::new(self.tpcc, self.terminal(client), store))
+    }
+}
+
+impl TpccRun<'_> {
+    /// The number of a client's terminal: no two have the same, over all drivers.
+    pub(super) fn terminal(&self, client: u32) -> u64 {
         let driver = self.job.driver;
-        let terminal = u64::from(client) * driver.of + driver.number;
-        Ok(Typist::new(self.tpcc, terminal, store))
+        u64::from(client) * driver.of + driver.number
+    }
+
+    /// What is asked.
+    pub(super) const fn asked(&self) -> &TpccJob {
+        self.tpcc
+    }
+}
+
+/// A store that may have to be connected to anew.
+pub trait Connected: Store {
+    /// Connects anew.
+    fn reconnect(&mut self) -> Result<(), OperationError> {
+        Ok(())
+    }
+}
+
+impl<C: Connection> Connected for SqlStore<C> {
+    fn reconnect(&mut self) -> Result<(), OperationError> {
+        Self::reconnect(self)
     }
 }
 
 /// Somebody at a terminal.
-pub struct Typist<C: Connection> {
-    terminal: Terminal<SqlStore<C>>,
+pub struct Typist<S> {
+    terminal: Terminal<S>,
     kinds: &'static [Kind],
     keys: bool,
     thinks: bool,
@@ -144,8 +169,9 @@ pub struct Typist<C: Connection> {
     drawn: bool,
 }
 
-impl<C: Connection> Typist<C> {
-    fn new(job: &TpccJob, number: u64, store: SqlStore<C>) -> Self {
+impl<S: Store> Typist<S> {
+    /// At the terminal of that number, of that store.
+    pub fn new(job: &TpccJob, number: u64, store: S) -> Self {
         let config: &Config = &job.config;
         Self {
             terminal: Terminal::new(config, number, store),
@@ -158,7 +184,7 @@ impl<C: Connection> Typist<C> {
     }
 }
 
-impl<C: Connection> Work for Typist<C> {
+impl<S: Connected> Work for Typist<S> {
     fn prepare(&mut self) -> Option<usize> {
         if self.thinks && self.drawn {
             self.thinking = self.terminal.think_time();
@@ -213,16 +239,26 @@ impl<B: SqlBackend> Inspection<B> for TpccCheck<'_> {
         let mut session = backend.session(connection);
         let checks = dyno_tpcc::check(&mut session, &self.tpcc.config, Extent::Demanded)
             .map_err(|error| Failure::while_attempting("verifying TPC-C's conditions", &error))?;
-        Ok(Findings {
-            checks: checks
-                .into_iter()
-                .map(|check| Check {
-                    name: check.name,
-                    holds: check.holds,
-                    detail: check.detail,
-                })
-                .collect(),
-            ledger: None,
-        })
+        Ok(findings(checks))
+    }
+}
+
+impl TpccCheck<'_> {
+    /// What is to be there.
+    pub(super) const fn asked(&self) -> &TpccJob {
+        self.tpcc
+    }
+}
+
+/// What was found of conditions.
+pub(super) fn findings(checks: Vec<dyno_tpcc::Check>) -> Findings {
+    let check = |check: dyno_tpcc::Check| Check {
+        name: check.name,
+        holds: check.holds,
+        detail: check.detail,
+    };
+    Findings {
+        checks: checks.into_iter().map(check).collect(),
+        ledger: None,
     }
 }

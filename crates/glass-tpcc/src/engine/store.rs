@@ -16,6 +16,7 @@ use dyno_tpcc::{
     Store,
 };
 
+#[allow(clippy::wildcard_imports)] // a column each
 use super::places::*;
 use super::{Database, Handles, Index};
 use crate::error::{missing, told};
@@ -329,7 +330,7 @@ impl<A: Assembly> Store for EngineStore<'_, A> {
         self.hold_warehouse(warehouse)?;
         let held = self.held.warehouse.as_ref().map(|(_, pinned)| pinned);
         Self::held(held, "warehouse", |record| {
-            read_place(into, record, &W_TEXTS, W_STATE, W_ZIP)
+            read_place(into, record, &W_TEXTS, W_STATE, W_ZIP);
         })
     }
 
@@ -343,7 +344,7 @@ impl<A: Assembly> Store for EngineStore<'_, A> {
         self.hold_district(warehouse, district)?;
         let held = self.held.district.as_ref().map(|(_, pinned)| pinned);
         Self::held(held, "district", |record| {
-            read_place(into, record, &D_TEXTS, D_STATE, D_ZIP)
+            read_place(into, record, &D_TEXTS, D_STATE, D_ZIP);
         })
     }
 
@@ -537,7 +538,7 @@ impl<A: Assembly> Store for EngineStore<'_, A> {
     fn stocks(&mut self, district: i64, stocks: &[StockKey], into: &mut [Stock]) -> Result<()> {
         let of_district = usize::try_from(district - 1)
             .ok()
-            .filter(|at| *at < DISTRICTS.unsigned_abs() as usize);
+            .filter(|_| district <= DISTRICTS);
         let info = S_DIST + DIST * of_district.ok_or_else(|| missing("district"))?;
         for (place, (stock, into)) in stocks.iter().zip(into).enumerate() {
             let rid = self.lookup(

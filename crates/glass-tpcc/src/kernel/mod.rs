@@ -10,6 +10,8 @@ use dyno_sql::{Error, ErrorKind, Result, Value};
 use dyno_tpcc::population::{self, Table};
 use dyno_tpcc::{Config, CustomerKey, MAX_LINES, Scan, StockKey};
 
+pub use store::KernelStore;
+
 use rows::{Customer, District, History, Item, NewOrder, Order, OrderLine, Row, Stock, Warehouse};
 
 /// Rows and where they are by their key.
@@ -111,16 +113,18 @@ impl Default for Held {
 /// which a line may be meant.
 #[inline]
 const fn key(warehouse: i64, district: i64, number: i64, line: i64) -> u64 {
-    (warehouse as u64) << 44 | (district as u64) << 40 | (number as u64) << 8 | line as u64
+    (warehouse << 44 | district << 40 | number << 8 | line).cast_unsigned()
 }
 
 /// The key of an order among those of its customer.
 #[inline]
 const fn key_of_customer(customer: CustomerKey, order: i64) -> u64 {
-    (customer.warehouse as u64) << 44
-        | (customer.district as u64) << 40
-        | (customer.number as u64) << 28
-        | order as u64
+    let CustomerKey {
+        warehouse,
+        district,
+        number,
+    } = customer;
+    (warehouse << 44 | district << 40 | number << 28 | order).cast_unsigned()
 }
 
 /// What [`key_of_customer`] has room for.
@@ -137,8 +141,16 @@ fn key_of_name(warehouse: i64, district: i64, name: &str) -> u64 {
 impl Kernel {
     /// The tables as [`population`] fills them.
     pub fn load(config: &Config) -> Result<Self> {
+        Self::load_until(config, || false)
+    }
+
+    /// As [`Self::load`], but ends when it is to end, with what there is then.
+    pub fn load_until(config: &Config, ends: impl Fn() -> bool) -> Result<Self> {
         let mut kernel = Self::default();
         for unit in 0..population::units(config) {
+            if ends() {
+                break;
+            }
             population::fill(config, unit, |table, row| kernel.insert(table, row))?;
         }
         Ok(kernel)

@@ -1,6 +1,7 @@
 //! The transactions' accesses.
 
 use std::hint::black_box;
+use std::ops::DerefMut;
 
 use dyno_sql::{Error, ErrorKind, Result};
 use dyno_tpcc::{
@@ -66,24 +67,37 @@ impl Kernel {
     }
 }
 
+/// A client of the kernel, by any way of holding it alone.
+#[derive(Debug)]
+pub struct KernelStore<K>(K);
+
+impl<K: DerefMut<Target = Kernel>> KernelStore<K> {
+    /// The only client there is.
+    pub const fn new(kernel: K) -> Self {
+        Self(kernel)
+    }
+}
+
 /// The rows that a transaction has read and goes on to change are remembered within it and no longer, so that each
 /// transaction looks for all that it uses.
-impl Store for &mut Kernel {
+impl<K: DerefMut<Target = Kernel>> Store for KernelStore<K> {
     fn begin(&mut self, _: Kind) -> Result<()> {
-        if self.unfinished {
+        let kernel = &mut *self.0;
+        if kernel.unfinished {
             let message =
                 "a transaction before this one failed half way, and the kernel undoes nothing";
             return Err(Error::new(ErrorKind::Refused, message));
         }
-        self.unfinished = true;
-        self.held.warehouse.0 = 0;
-        self.held.district.0 = 0;
-        self.held.customer.0 = CustomerKey::default();
+        kernel.unfinished = true;
+        kernel.held.warehouse.0 = 0;
+        kernel.held.district.0 = 0;
+        kernel.held.customer.0 = CustomerKey::default();
         Ok(())
     }
 
     fn commit(&mut self) -> Result<()> {
-        self.unfinished = false;
+        let kernel = &mut *self.0;
+        kernel.unfinished = false;
         Ok(())
     }
 
@@ -93,41 +107,47 @@ impl Store for &mut Kernel {
     }
 
     fn warehouse_tax(&mut self, warehouse: i64) -> Result<i64> {
-        let place = self.find_warehouse(warehouse)?;
-        Ok(self.warehouses.row(place).tax.into())
+        let kernel = &mut *self.0;
+        let place = kernel.find_warehouse(warehouse)?;
+        Ok(kernel.warehouses.row(place).tax.into())
     }
 
     fn warehouse(&mut self, warehouse: i64, into: &mut Place) -> Result<()> {
-        let place = self.find_warehouse(warehouse)?;
-        let row = self.warehouses.row(place);
+        let kernel = &mut *self.0;
+        let place = kernel.find_warehouse(warehouse)?;
+        let row = kernel.warehouses.row(place);
         read(&mut into.name, row.name.as_str());
         row.address.read(&mut into.address);
         Ok(())
     }
 
     fn add_to_warehouse(&mut self, warehouse: i64, amount: i64) -> Result<()> {
-        let place = self.find_warehouse(warehouse)?;
-        self.warehouses.row_mut(place).ytd += amount;
+        let kernel = &mut *self.0;
+        let place = kernel.find_warehouse(warehouse)?;
+        kernel.warehouses.row_mut(place).ytd += amount;
         Ok(())
     }
 
     fn district(&mut self, warehouse: i64, district: i64, into: &mut Place) -> Result<()> {
-        let place = self.find_district(warehouse, district)?;
-        let row: &District = self.districts.row(place);
+        let kernel = &mut *self.0;
+        let place = kernel.find_district(warehouse, district)?;
+        let row: &District = kernel.districts.row(place);
         read(&mut into.name, row.name.as_str());
         row.address.read(&mut into.address);
         Ok(())
     }
 
     fn add_to_district(&mut self, warehouse: i64, district: i64, amount: i64) -> Result<()> {
-        let place = self.find_district(warehouse, district)?;
-        self.districts.row_mut(place).ytd += amount;
+        let kernel = &mut *self.0;
+        let place = kernel.find_district(warehouse, district)?;
+        kernel.districts.row_mut(place).ytd += amount;
         Ok(())
     }
 
     fn next_order(&mut self, warehouse: i64, district: i64) -> Result<NextOrder> {
-        let place = self.find_district(warehouse, district)?;
-        let row = self.districts.row(place);
+        let kernel = &mut *self.0;
+        let place = kernel.find_district(warehouse, district)?;
+        let row = kernel.districts.row(place);
         Ok(NextOrder {
             tax: row.tax.into(),
             number: row.next_order.into(),
@@ -135,18 +155,20 @@ impl Store for &mut Kernel {
     }
 
     fn next_order_number(&mut self, warehouse: i64, district: i64) -> Result<i64> {
-        self.next_order(warehouse, district).map(|next| next.number)
+        Store::next_order(self, warehouse, district).map(|next| next.number)
     }
 
     fn set_next_order(&mut self, warehouse: i64, district: i64, number: i64) -> Result<()> {
-        let place = self.find_district(warehouse, district)?;
-        self.districts.row_mut(place).next_order = narrow(number)?;
+        let kernel = &mut *self.0;
+        let place = kernel.find_district(warehouse, district)?;
+        kernel.districts.row_mut(place).next_order = narrow(number)?;
         Ok(())
     }
 
     fn buying(&mut self, customer: CustomerKey, into: &mut Buying) -> Result<()> {
-        let place = self.find_customer(customer)?;
-        let row = self.customers.row(place);
+        let kernel = &mut *self.0;
+        let place = kernel.find_customer(customer)?;
+        let row = kernel.customers.row(place);
         into.discount = row.discount.into();
         read(&mut into.last_name, row.last.as_str());
         read(&mut into.credit, row.credit.as_str());
@@ -154,8 +176,9 @@ impl Store for &mut Kernel {
     }
 
     fn payer(&mut self, customer: CustomerKey, into: &mut Payer) -> Result<()> {
-        let place = self.find_customer(customer)?;
-        let row = self.customers.row(place);
+        let kernel = &mut *self.0;
+        let place = kernel.find_customer(customer)?;
+        let row = kernel.customers.row(place);
         let [first, middle, last] = &mut into.names;
         read(first, row.first.as_str());
         read(middle, row.middle.as_str());
@@ -171,14 +194,16 @@ impl Store for &mut Kernel {
     }
 
     fn customer_data(&mut self, customer: CustomerKey, into: &mut String) -> Result<()> {
-        let place = self.find_customer(customer)?;
-        read(into, self.customers.row(place).data.as_str());
+        let kernel = &mut *self.0;
+        let place = kernel.find_customer(customer)?;
+        read(into, kernel.customers.row(place).data.as_str());
         Ok(())
     }
 
     fn pay(&mut self, customer: CustomerKey, amount: i64, data: Option<&str>) -> Result<()> {
-        let place = self.find_customer(customer)?;
-        let row = self.customers.row_mut(place);
+        let kernel = &mut *self.0;
+        let place = kernel.find_customer(customer)?;
+        let row = kernel.customers.row_mut(place);
         row.balance -= amount;
         row.ytd_payment += amount;
         row.payments += 1;
@@ -192,11 +217,15 @@ impl Store for &mut Kernel {
         last_name: &str,
         into: &mut Vec<i64>,
     ) -> Result<()> {
+        let kernel = &mut *self.0;
         into.clear();
-        if let Some(group) = self.names.get(key_of_name(warehouse, district, last_name)) {
-            let rows = self.namesakes[group as usize]
+        if let Some(group) = kernel
+            .names
+            .get(key_of_name(warehouse, district, last_name))
+        {
+            let rows = kernel.namesakes[group as usize]
                 .iter()
-                .map(|place| self.customers.row(*place));
+                .map(|place| kernel.customers.row(*place));
             // Other names may have the same hash.
             into.extend(
                 rows.filter(|row| row.last.as_str() == last_name)
@@ -207,8 +236,9 @@ impl Store for &mut Kernel {
     }
 
     fn customer_status(&mut self, customer: CustomerKey, into: &mut CustomerStatus) -> Result<()> {
-        let place = self.find_customer(customer)?;
-        let row = self.customers.row(place);
+        let kernel = &mut *self.0;
+        let place = kernel.find_customer(customer)?;
+        let row = kernel.customers.row(place);
         into.balance = row.balance;
         let [first, middle, last] = &mut into.names;
         read(first, row.first.as_str());
@@ -218,6 +248,7 @@ impl Store for &mut Kernel {
     }
 
     fn insert_history(&mut self, history: &dyno_tpcc::History<'_>) -> Result<()> {
+        let kernel = &mut *self.0;
         let mut row = History {
             date: history.date,
             amount: history.amount,
@@ -229,20 +260,22 @@ impl Store for &mut Kernel {
             data: Text::default(),
         };
         row.data.set(history.data)?;
-        self.histories.push(row);
+        kernel.histories.push(row);
         Ok(())
     }
 
     fn items(&mut self, items: &[i64], into: &mut [dyno_tpcc::Item]) -> Result<()> {
+        let kernel = &mut *self.0;
         let mut keys = [0; MAX_LINES];
         for (key_of, item) in keys.iter_mut().zip(items) {
             *key_of = key(0, 0, *item, 0);
         }
         let mut places = [None; MAX_LINES];
-        self.items
+        kernel
+            .items
             .places
             .get_each(&keys[..items.len()], &mut places);
-        let table = &self.items;
+        let table = &kernel.items;
         let found = || {
             places[..items.len()]
                 .iter()
@@ -268,19 +301,21 @@ impl Store for &mut Kernel {
         stocks: &[StockKey],
         into: &mut [dyno_tpcc::Stock],
     ) -> Result<()> {
+        let kernel = &mut *self.0;
         let of_district = usize::try_from(district - 1)
             .ok()
-            .filter(|at| *at < DISTRICTS.unsigned_abs() as usize);
+            .filter(|_| district <= DISTRICTS);
         let at = of_district.ok_or_else(|| missing("the district"))?;
         let mut keys = [0; MAX_LINES];
         for (key_of, stock) in keys.iter_mut().zip(stocks) {
             *key_of = key(stock.warehouse, 0, stock.item, 0);
         }
         let mut places = [None; MAX_LINES];
-        self.stocks
+        kernel
+            .stocks
             .places
             .get_each(&keys[..stocks.len()], &mut places);
-        let table = &self.stocks;
+        let table = &kernel.stocks;
         let found = || {
             places[..stocks.len()]
                 .iter()
@@ -299,25 +334,27 @@ impl Store for &mut Kernel {
                 into.quantity = row.quantity.into();
                 read(&mut into.district_info, row.districts[at].as_str());
                 read(&mut into.data, row.data.as_str());
-                self.held.stocks[number] = (stocks[number], place);
+                kernel.held.stocks[number] = (stocks[number], place);
             }
         }
         Ok(())
     }
 
     fn update_stocks(&mut self, changes: &[StockChange]) -> Result<()> {
+        let kernel = &mut *self.0;
         for (number, change) in changes.iter().enumerate() {
-            let place = match self.held.stocks.get(number) {
+            let place = match kernel.held.stocks.get(number) {
                 Some((key, place)) if *key == change.key => *place,
                 _ => {
                     let place =
-                        self.stocks
+                        kernel
+                            .stocks
                             .places
                             .get(key(change.key.warehouse, 0, change.key.item, 0));
                     place.ok_or_else(|| missing("the stock"))?
                 }
             };
-            let row = self.stocks.row_mut(place);
+            let row = kernel.stocks.row_mut(place);
             row.quantity = narrow(change.quantity)?;
             row.ytd += change.ordered;
             row.orders += 1;
@@ -327,33 +364,29 @@ impl Store for &mut Kernel {
     }
 
     fn insert_order(&mut self, order: &dyno_tpcc::Order) -> Result<()> {
+        let kernel = &mut *self.0;
         if order.number > LAST_ORDER {
             return Err(Error::new(
                 ErrorKind::Refused,
                 "a district of the kernel has no more than 2^28 orders",
             ));
         }
-        Kernel::insert_order(
-            self,
-            Order {
-                entered: order.entered,
-                carrier: Optional::default(),
-                warehouse: narrow(order.customer.warehouse)?,
-                district: narrow(order.customer.district)?,
-                id: narrow(order.number)?,
-                customer: narrow(order.customer.number)?,
-                lines: narrow(order.lines)?,
-                all_local: i32::from(order.all_local),
-            },
-        )
+        kernel.insert_order(Order {
+            entered: order.entered,
+            carrier: Optional::default(),
+            warehouse: narrow(order.customer.warehouse)?,
+            district: narrow(order.customer.district)?,
+            id: narrow(order.number)?,
+            customer: narrow(order.customer.number)?,
+            lines: narrow(order.lines)?,
+            all_local: i32::from(order.all_local),
+        })
     }
 
     fn insert_new_order(&mut self, order: &dyno_tpcc::Order) -> Result<()> {
+        let kernel = &mut *self.0;
         let customer = order.customer;
-        Kernel::insert_new_order(
-            self,
-            key(customer.warehouse, customer.district, order.number, 0),
-        )
+        kernel.insert_new_order(key(customer.warehouse, customer.district, order.number, 0))
     }
 
     fn insert_order_lines(
@@ -361,6 +394,7 @@ impl Store for &mut Kernel {
         order: &dyno_tpcc::Order,
         lines: &[dyno_tpcc::OrderLine<'_>],
     ) -> Result<()> {
+        let kernel = &mut *self.0;
         let (warehouse, district) = (
             narrow(order.customer.warehouse)?,
             narrow(order.customer.district)?,
@@ -380,16 +414,17 @@ impl Store for &mut Kernel {
                 district_info: Fixed::default(),
             };
             row.district_info.set(line.district_info)?;
-            self.insert_order_line(row)?;
+            kernel.insert_order_line(row)?;
         }
         Ok(())
     }
 
     fn last_order(&mut self, customer: CustomerKey) -> Result<LastOrder> {
+        let kernel = &mut *self.0;
         let orders = key_of_customer(customer, 0)..=key_of_customer(customer, LAST_ORDER);
-        let last = self.orders_of_customers.last(orders);
+        let last = kernel.orders_of_customers.last(orders);
         let (_, place) = last.ok_or_else(|| missing("the customer's last order"))?;
-        let row = self.orders.row(place);
+        let row = kernel.orders.row(place);
         Ok(LastOrder {
             number: row.id.into(),
             entered: row.entered,
@@ -404,9 +439,10 @@ impl Store for &mut Kernel {
         order: i64,
         into: &mut Vec<LineStatus>,
     ) -> Result<()> {
+        let kernel = &mut *self.0;
         into.clear();
-        into.extend(self.lines_of(warehouse, district, order).map(|place| {
-            let row: &rows::OrderLine = self.order_lines.row(place);
+        into.extend(kernel.lines_of(warehouse, district, order).map(|place| {
+            let row: &rows::OrderLine = kernel.order_lines.row(place);
             LineStatus {
                 item: row.item.into(),
                 supply_warehouse: row.supply_warehouse.into(),
@@ -419,11 +455,12 @@ impl Store for &mut Kernel {
     }
 
     fn oldest_new_orders(&mut self, warehouse: i64, into: &mut Vec<Due>) -> Result<()> {
+        let kernel = &mut *self.0;
         into.clear();
         for district in 1..=DISTRICTS {
             let orders =
                 key(warehouse, district, 0, 0)..=key(warehouse, district, u32::MAX.into(), 0);
-            let oldest = self.new_orders.range(orders).next();
+            let oldest = kernel.new_orders.range(orders).next();
             into.extend(oldest.map(|(key, _)| Due {
                 district,
                 order: (key >> 8 & u64::from(u32::MAX)).cast_signed(),
@@ -434,8 +471,9 @@ impl Store for &mut Kernel {
     }
 
     fn delete_new_orders(&mut self, warehouse: i64, due: &[Due]) -> Result<()> {
+        let kernel = &mut *self.0;
         for due in due {
-            let removed = self
+            let removed = kernel
                 .new_orders
                 .remove(key(warehouse, due.district, due.order, 0));
             removed.ok_or_else(|| missing("the new order"))?;
@@ -444,10 +482,11 @@ impl Store for &mut Kernel {
     }
 
     fn customers_of_orders(&mut self, warehouse: i64, due: &mut [Due]) -> Result<()> {
+        let kernel = &mut *self.0;
         for due in due {
-            due.customer = self
+            due.customer = kernel
                 .orders
-                .row(self.find_order(warehouse, due)?)
+                .row(kernel.find_order(warehouse, due)?)
                 .customer
                 .into();
         }
@@ -455,28 +494,33 @@ impl Store for &mut Kernel {
     }
 
     fn set_carrier(&mut self, warehouse: i64, due: &[Due], carrier: i64) -> Result<()> {
+        let kernel = &mut *self.0;
         for due in due {
-            let place = self.find_order(warehouse, due)?;
-            self.orders.row_mut(place).carrier = Optional::some(carrier);
+            let place = kernel.find_order(warehouse, due)?;
+            kernel.orders.row_mut(place).carrier = Optional::some(carrier);
         }
         Ok(())
     }
 
     fn amounts_of_orders(&mut self, warehouse: i64, due: &mut [Due]) -> Result<()> {
+        let kernel = &mut *self.0;
         for due in due {
-            let lines = self.lines_of(warehouse, due.district, due.order);
-            due.amount = lines.map(|place| self.order_lines.row(place).amount).sum();
+            let lines = kernel.lines_of(warehouse, due.district, due.order);
+            due.amount = lines
+                .map(|place| kernel.order_lines.row(place).amount)
+                .sum();
         }
         Ok(())
     }
 
     fn set_delivered(&mut self, warehouse: i64, due: &[Due], date: i64) -> Result<()> {
+        let kernel = &mut *self.0;
         for due in due {
             let lines = key(warehouse, due.district, due.order, 0)
                 ..=key(warehouse, due.district, due.order, 0xff);
             let mut met = false;
-            for (_, place) in self.order_lines.places.range(lines) {
-                self.order_lines.rows[place as usize].delivered = Optional::some(date);
+            for (_, place) in kernel.order_lines.places.range(lines) {
+                kernel.order_lines.rows[place as usize].delivered = Optional::some(date);
                 met = true;
             }
             if !met {
@@ -487,13 +531,14 @@ impl Store for &mut Kernel {
     }
 
     fn credit(&mut self, warehouse: i64, due: &[Due]) -> Result<()> {
+        let kernel = &mut *self.0;
         for due in due {
-            let place = self.find_customer(CustomerKey {
+            let place = kernel.find_customer(CustomerKey {
                 warehouse,
                 district: due.district,
                 number: due.customer,
             })?;
-            let row = self.customers.row_mut(place);
+            let row = kernel.customers.row_mut(place);
             row.balance += due.amount;
             row.deliveries += 1;
         }
@@ -508,27 +553,29 @@ impl Store for &mut Kernel {
         end: i64,
         threshold: i64,
     ) -> Result<i64> {
-        let mut items = std::mem::take(&mut self.held.items);
+        let kernel = &mut *self.0;
+        let mut items = std::mem::take(&mut kernel.held.items);
         items.clear();
         let lines =
             key(warehouse, district, first.max(0), 0)..=key(warehouse, district, end - 1, 0xff);
         items.extend(
-            self.order_lines
+            kernel
+                .order_lines
                 .places
                 .range(lines)
-                .map(|(_, place)| self.order_lines.row(place).item),
+                .map(|(_, place)| kernel.order_lines.row(place).item),
         );
         items.sort_unstable();
         items.dedup();
         let low = items.iter().filter(|item| {
-            let place = self
+            let place = kernel
                 .stocks
                 .places
                 .get(key(warehouse, 0, i64::from(**item), 0));
-            place.is_some_and(|place| i64::from(self.stocks.row(place).quantity) < threshold)
+            place.is_some_and(|place| i64::from(kernel.stocks.row(place).quantity) < threshold)
         });
         let count = low.count();
-        self.held.items = items;
+        kernel.held.items = items;
         Ok(count.cast_signed() as i64)
     }
 }

@@ -281,6 +281,13 @@ impl<A: Assembly> Engine<A> {
         self.directory.index_handle(name)
     }
 
+    /// Shows all records of a table, in no order that is promised. No session may be open where only one may be at a time, and
+    /// no transaction under way elsewhere.
+    pub fn each(&self, table: &TableHandle, visit: impl FnMut(Rid, &[u8]) -> Result<()>) -> Result<()> {
+        let table = self.session()?.table(table)?;
+        table.heap.each(&self.pages, visit)
+    }
+
     /// A session. One at a time where latches or locks are absent: [`Error::Refused`].
     pub fn session(&self) -> Result<Session<'_, A>> {
         let before = self.sessions.fetch_add(1, Ordering::Acquire);

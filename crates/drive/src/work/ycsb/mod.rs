@@ -9,6 +9,7 @@
 //! Each write of the run phase is a transaction of its own (autocommit). A read-modify-write is a
 //! read and then an update, as in YCSB: two transactions, so that another client may write between.
 
+mod glass;
 mod load;
 mod null;
 mod run;
@@ -18,6 +19,7 @@ use crate::backend::{Backend, Status};
 use crate::failure::{Failure, OperationError};
 use crate::job::YcsbJob;
 
+pub use glass::{UserRows, UserTable};
 pub use load::YcsbLoad;
 pub use run::YcsbRun;
 
@@ -44,6 +46,13 @@ impl Fields {
 #[derive(Clone, Debug)]
 pub struct Shape {
     job: YcsbJob,
+}
+
+impl Shape {
+    /// What is asked.
+    pub const fn job(&self) -> &YcsbJob {
+        &self.job
+    }
 }
 
 /// What values that are checked name as theirs beside row and field. Always the same: whoever runs on a store has
