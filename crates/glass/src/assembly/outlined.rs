@@ -282,11 +282,6 @@ impl<T: Transactions> Transactions for Outlined<T> {
     }
 
     #[inline(never)]
-    fn is_active(&self, tx: TxId) -> bool {
-        self.0.is_active(tx)
-    }
-
-    #[inline(never)]
     fn oldest(&self) -> TxId {
         self.0.oldest()
     }

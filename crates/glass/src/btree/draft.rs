@@ -8,7 +8,7 @@ use crate::keys::Keys;
 use crate::latch::Latch;
 use crate::log::{Change, Log, Patch};
 use crate::pages::{Page, Pages, Writable};
-use crate::{Chain, Lsn, Result};
+use crate::{Lsn, Result};
 
 /// The bytes of a page's header that say what it is: kind and number. The rest of it is not the tree's.
 const IDENTITY: Range<usize> = 4..16;
@@ -18,25 +18,12 @@ pub(super) struct Draft<W> {
     page: W,
     // None where nothing is logged: then the page itself is changed at once.
     image: Option<Box<[u8]>>,
-    fresh: bool,
 }
 
 impl<W: Writable> Draft<W> {
     pub(super) fn of(page: W, logged: bool) -> Self {
         let image = logged.then(|| page.bytes().into());
-        Self {
-            page,
-            image,
-            fresh: false,
-        }
-    }
-
-    /// Of a page that nothing refers to yet. It is logged as a whole: whoever redoes it may find anything there.
-    pub(super) fn fresh(page: W, logged: bool) -> Self {
-        Self {
-            fresh: true,
-            ..Self::of(page, logged)
-        }
+        Self { page, image }
     }
 
     /// What it will be.
@@ -51,12 +38,10 @@ impl<W: Writable> Draft<W> {
         self.page
     }
 
-    /// Which bytes are not what they were. What was behind the last entry does not count as known.
+    /// Which bytes are not what they were. What was behind the last entry does not count as known: it may be something
+    /// else when this is done again. So nothing is known of a new page but what it is.
     fn ranges(&self, image: &[u8]) -> [Range<usize>; 3] {
         let (now, end) = (self.page.bytes(), Page::of(image).end());
-        if self.fresh {
-            return [IDENTITY, HEAD..ENTRIES, ENTRIES..end];
-        }
         let known = end.min(self.page.end());
         let same = now[ENTRIES..known]
             .iter()
@@ -108,17 +93,15 @@ impl<'e, K: Keys, L: Latch, P: Pages<L>, G: Log<L>> Tree<'e, K, L, P, G> {
         Draft::of(page, G::REAL)
     }
 
-    /// Writes down what becomes of the pages, in one record, and makes them so.
+    /// Writes down what becomes of the pages, in one record, and makes them so. Where there is no log there are no patches
+    /// to be written, but `write` may remember how it is undone.
     pub(super) fn publish(
         drafts: &mut [Draft<Held<'e, L, P>>],
-        chain: &mut impl Chain,
+        write: impl FnOnce(Change<'_>) -> Result<Lsn>,
     ) -> Result<()> {
-        let lsn = if G::REAL {
-            let patches: Vec<_> = drafts.iter().flat_map(Draft::patches).collect();
-            chain.structure(Change::Write(&patches))?
-        } else {
-            Lsn::NONE
-        };
+        let patches: Vec<_> = drafts.iter().flat_map(Draft::patches).collect();
+        let lsn = write(Change::Write(&patches))?;
+        drop(patches);
         for draft in drafts {
             draft.put_in_place(lsn);
         }

@@ -1,34 +1,15 @@
 //! Entries are put in, and nodes are split.
 
+use super::draft::Draft;
 use super::gate::{At, Closed, Gate, Step, pass};
-use super::node::{Node, VALUE, number};
-use super::{Draft, Held, Tree};
-use crate::keys::{Keys, LONGEST};
+use super::node::{Entry, Node, number};
+use super::{Held, Tree};
+use crate::keys::Keys;
 use crate::latch::Latch;
 use crate::locks::Lockable;
 use crate::log::{Change, Log, Undo};
 use crate::pages::{Page, Pages, Pin, Writable};
 use crate::{Chain, Error, Result, Rid};
-
-/// An entry of a leaf or an inner node: a key, and what it leads to.
-struct Entry {
-    bytes: [u8; LONGEST + VALUE],
-    length: usize,
-}
-
-impl Entry {
-    fn new(key: &[u8], value: u64) -> Self {
-        let mut bytes = [0; LONGEST + VALUE];
-        let length = key.len() + VALUE;
-        bytes[..key.len()].copy_from_slice(key);
-        bytes[key.len()..length].copy_from_slice(&value.to_le_bytes());
-        Self { bytes, length }
-    }
-
-    fn bytes(&self) -> &[u8] {
-        &self.bytes[..self.length]
-    }
-}
 
 impl<'e, K: Keys, L: Latch, P: Pages<L>, G: Log<L>> Tree<'e, K, L, P, G> {
     /// Puts an entry in. [`Error::Duplicate`] where the index has that key. Asks for the gate of the next entry; where the key is
@@ -173,7 +154,7 @@ impl<'e, K: Keys, L: Latch, P: Pages<L>, G: Log<L>> Tree<'e, K, L, P, G> {
 
     fn fresh(&self, like: &Page) -> Result<Draft<Held<'e, L, P>>> {
         let page = self.pages.allocate(like.kind(), self.log)?;
-        Ok(Draft::fresh(page.into_exclusive(), G::REAL))
+        Ok(Self::draft(page.into_exclusive()))
     }
 
     /// Splits a full node below one with room, and gives the half where the key belongs.
@@ -196,7 +177,7 @@ impl<'e, K: Keys, L: Latch, P: Pages<L>, G: Log<L>> Tree<'e, K, L, P, G> {
         let entry = Entry::new(page.key(0), page.id().0);
         above.page().insert(place, entry.bytes());
         let mut drafts = [above, left, right];
-        Self::publish(&mut drafts, chain)?;
+        Self::publish(&mut drafts, |change| chain.structure(change))?;
         let [_, left, right] = drafts;
         Ok(self.half(left, right, key))
     }
@@ -218,7 +199,7 @@ impl<'e, K: Keys, L: Latch, P: Pages<L>, G: Log<L>> Tree<'e, K, L, P, G> {
         }
         root.page().adopt([left.page(), right.page()]);
         let mut drafts = [root, left, right];
-        Self::publish(&mut drafts, chain)?;
+        Self::publish(&mut drafts, |change| chain.structure(change))?;
         let [_, left, right] = drafts;
         Ok(self.half(left, right, key))
     }

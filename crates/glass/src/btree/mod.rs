@@ -16,13 +16,14 @@
 //! **Locks** are asked for through a [`Gate`] while the leaf is latched, for an entry or the one next to a gap (ARIES/IM, Mohan and
 //! Levine 1992). A gate that is closed is waited for with no latch held, and then all is searched anew.
 //!
-//! **Log.** An entry is written down with what undoes it, which is logical: by then it may be in another leaf. A split or a
-//! removal of nodes is one record that nothing undoes ([`draft`]). A page is changed after its record is in the log, so
-//! that nothing has happened where the log refuses.
+//! **Log.** An entry is written down with what undoes it, which is logical: by then it may be in another leaf. A split is one
+//! record that nothing undoes. So is, in effect, the removal of nodes: it is one record with that of the last entry below them
+//! ([`draft`]), undone by putting that entry in again. Were these two records, a crash between them could leave an empty leaf.
+//! A page is changed after its record is in the log, so that nothing has happened where the log refuses.
 //!
 //! Invariants, looked at by [`Tree::verify`]: keys ascend within each node and lie between the bounds that the nodes above give;
-//! children are one level below their parent; no node is empty but a root that is a leaf (and, after a crash, a leaf whose last
-//! entry was taken out by a transaction that is yet to be undone); leaves are chained in their order.
+//! children are one level below their parent; no node is empty but a root that is a leaf; leaves are chained in their order. They hold
+//! after each record of the log, so that recovery finds them too.
 
 use std::cmp::Ordering;
 use std::marker::PhantomData;
@@ -49,7 +50,6 @@ pub use gate::{At, Gate, Open};
 pub use redo::redo;
 pub use verify::Counts;
 
-use draft::Draft;
 use gate::{Closed, pass};
 use node::Node;
 
@@ -127,11 +127,11 @@ impl<'e, K: Keys, L: Latch, P: Pages<L>, G: Log<L>> Tree<'e, K, L, P, G> {
         }
         let pin = pages.allocate(PageKind::Leaf, log)?;
         let root = pin.id();
-        let mut draft = Draft::fresh(pin.into_exclusive(), G::REAL);
+        let mut draft = Self::draft(pin.into_exclusive());
         let page = draft.page();
         let most = most.unwrap_or_else(|| page.room_for(shape.length()));
         page.format(index, shape.length(), most, 0);
-        Self::publish(&mut [draft], chain)?;
+        Self::publish(&mut [draft], |change| chain.structure(change))?;
         Ok(root)
     }
 
@@ -290,7 +290,7 @@ impl<'e, K: Keys, L: Latch, P: Pages<L>, G: Log<L>> Tree<'e, K, L, P, G> {
     }
 }
 
-/// No leaf is empty that is not alone, but after a crash until recovery has ended.
+/// No leaf is empty that is not alone.
 fn empty(leaf: &Page) -> Error {
     Error::Corrupt(Some(leaf.id()), "a leaf of several has no entry".into())
 }

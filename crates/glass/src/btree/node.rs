@@ -8,6 +8,7 @@
 //!
 //! All that a node says of itself is in the page, so that changes are redone without knowing what the index is.
 
+use crate::keys::LONGEST;
 use crate::pages::{HEADER, Page, PageKind};
 use crate::{IndexId, PageId, Rid};
 
@@ -34,6 +35,26 @@ const NOWHERE: u16 = u16::MAX;
 
 /// So many insertions, each right behind the last, are a run that will go on.
 const RUNS: usize = 3;
+
+/// An entry of a leaf or an inner node: a key, and what it leads to.
+pub(super) struct Entry {
+    bytes: [u8; LONGEST + VALUE],
+    length: usize,
+}
+
+impl Entry {
+    pub(super) fn new(key: &[u8], value: u64) -> Self {
+        let mut bytes = [0; LONGEST + VALUE];
+        let length = key.len() + VALUE;
+        bytes[..key.len()].copy_from_slice(key);
+        bytes[key.len()..length].copy_from_slice(&value.to_le_bytes());
+        Self { bytes, length }
+    }
+
+    pub(super) fn bytes(&self) -> &[u8] {
+        &self.bytes[..self.length]
+    }
+}
 
 /// A page as a node.
 pub(super) trait Node {

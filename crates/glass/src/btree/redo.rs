@@ -5,8 +5,9 @@ use crate::log::Change;
 use crate::pages::Page;
 use crate::{Error, Result};
 
-/// Does to a leaf what a record says that was done to it. Its number stays the caller's to set, and so does whether it has to be done. Changes
-/// of several bytes of pages ([`Change::Write`]) are the same for all pages, and not for here.
+/// Does to a leaf what a record says that was done to it: [`Error::Corrupt`] where it does not fit. Whether it has to be done, and
+/// the leaf's number in the log afterwards, are the caller's. Bytes written into pages ([`Change::Write`]) are the same
+/// for all pages, and not for here.
 pub fn redo(page: &mut Page, change: &Change<'_>) -> Result<()> {
     let count = page.count();
     let fits = match change {

@@ -1,13 +1,13 @@
 //! Entries are taken out, and nodes that have none any more.
 
 use super::gate::{Gate, Step};
-use super::node::{Node, number};
+use super::node::{Entry, Node, number};
 use super::{Held, Tree};
 use crate::keys::Keys;
 use crate::latch::Latch;
 use crate::log::{Change, Log, Undo};
 use crate::pages::{Page, Pages, Writable};
-use crate::{Chain, Error, PageId, Result, Rid};
+use crate::{Chain, Error, Lsn, PageId, Result, Rid};
 
 impl<'e, K: Keys, L: Latch, P: Pages<L>, G: Log<L>> Tree<'e, K, L, P, G> {
     /// Takes an entry out. [`Error::Missing`] where the index does not have it, or has the key for another record. Asks for the gate
@@ -136,15 +136,19 @@ impl<'e, K: Keys, L: Latch, P: Pages<L>, G: Log<L>> Tree<'e, K, L, P, G> {
         } else {
             Vec::new()
         };
-        self.remove_at(&mut leaf, place, chain)?;
         branch.push(leaf);
-
+        let entry = Entry::new(key, rid.bits());
+        let undo = Undo::IndexInsert {
+            index: self.index,
+            entry: entry.bytes(),
+        };
+        let write = |change: Change<'_>| chain.change(change, undo);
         let gone = if let Some(left) = left {
-            Self::chain_past(fork, at, left, branch, chain)?
+            Self::chain_past(fork, at, left, branch, write)?
         } else if !right.is_empty() {
-            Self::take_over(fork, branch, right, chain)?
+            Self::take_over(fork, branch, right, write)?
         } else {
-            Self::become_empty(fork, branch, chain)?
+            Self::become_empty(fork, branch, write)?
         };
         for page in gone {
             self.pages.free(page, self.log)?;
@@ -175,13 +179,13 @@ impl<'e, K: Keys, L: Latch, P: Pages<L>, G: Log<L>> Tree<'e, K, L, P, G> {
         at: usize,
         left: Held<'e, L, P>,
         branch: Vec<Held<'e, L, P>>,
-        chain: &mut impl Chain,
+        write: impl FnOnce(Change<'_>) -> Result<Lsn>,
     ) -> Result<Vec<PageId>> {
         let next = branch.last().map_or(PageId::NONE, |leaf| leaf.next());
         let (mut fork, mut left) = (Self::draft(fork), Self::draft(left));
         fork.page().remove(at);
         left.page().set_next(next);
-        Self::publish(&mut [fork, left], chain)?;
+        Self::publish(&mut [fork, left], write)?;
         Ok(ids(&branch))
     }
 
@@ -189,7 +193,7 @@ impl<'e, K: Keys, L: Latch, P: Pages<L>, G: Log<L>> Tree<'e, K, L, P, G> {
         fork: Held<'e, L, P>,
         branch: Vec<Held<'e, L, P>>,
         right: Vec<Held<'e, L, P>>,
-        chain: &mut impl Chain,
+        write: impl FnOnce(Change<'_>) -> Result<Lsn>,
     ) -> Result<Vec<PageId>> {
         let mut fork = Self::draft(fork);
         fork.page().remove(1);
@@ -203,18 +207,18 @@ impl<'e, K: Keys, L: Latch, P: Pages<L>, G: Log<L>> Tree<'e, K, L, P, G> {
             }
             drafts.push(draft);
         }
-        Self::publish(&mut drafts, chain)?;
+        Self::publish(&mut drafts, write)?;
         Ok(ids(&right))
     }
 
     fn become_empty(
         root: Held<'e, L, P>,
         branch: Vec<Held<'e, L, P>>,
-        chain: &mut impl Chain,
+        write: impl FnOnce(Change<'_>) -> Result<Lsn>,
     ) -> Result<Vec<PageId>> {
         let mut root = Self::draft(root);
         root.page().empty();
-        Self::publish(&mut [root], chain)?;
+        Self::publish(&mut [root], write)?;
         Ok(ids(&branch))
     }
 }

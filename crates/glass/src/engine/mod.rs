@@ -177,7 +177,11 @@ impl<A: Assembly> Engine<A> {
         self.pages.set_root(first, &*self.log)?;
         self.directory
             .add_table(None, CATALOGUE, Heap::new(CATALOGUE, first, self.epoch))?;
-        self.checkpoint()
+        if self.lasts() {
+            // That there is a store is said before a page that says so is written: a crash until then leaves none.
+            self.log.checkpoint(|| Ok(self.pages.dirty_pages()))?;
+        }
+        Ok(())
     }
 
     /// Reads the catalogue.

@@ -15,8 +15,8 @@ impl Keys for Words {
         match shape.length() {
             4 => word4(a).cmp(&word4(b)),
             8 => word8(a).cmp(&word8(b)),
-            12 => (word8(a), word4(&a[8..])).cmp(&(word8(b), word4(&b[8..]))),
-            16 => (word8(a), word8(&a[8..])).cmp(&(word8(b), word8(&b[8..]))),
+            12 => word12(a).cmp(&word12(b)),
+            16 => word16(a).cmp(&word16(b)),
             _ => a.cmp(b),
         }
     }
@@ -34,4 +34,16 @@ fn word8(bytes: &[u8]) -> u64 {
     let mut word = [0; 8];
     word.copy_from_slice(&bytes[..8]);
     u64::from_be_bytes(word)
+}
+
+#[inline]
+fn word12(bytes: &[u8]) -> u128 {
+    u128::from(word8(bytes)) << 32 | u128::from(word4(&bytes[8..]))
+}
+
+#[inline]
+fn word16(bytes: &[u8]) -> u128 {
+    let mut word = [0; 16];
+    word.copy_from_slice(&bytes[..16]);
+    u128::from_be_bytes(word)
 }

@@ -74,7 +74,7 @@ pub enum Record<'a> {
     Change(Change<'a>, Undo<'a>),
     /// What undid a change while rolling back; `next` is the record to be undone after it. Never undone itself.
     Compensation(Change<'a>, Lsn),
-    /// A change that stays whatever becomes of the transaction: nodes split or merged, pages taken and given back.
+    /// A change that stays whatever becomes of the transaction: nodes split, pages taken and given back.
     Structure(Change<'a>),
 }
 

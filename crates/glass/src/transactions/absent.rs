@@ -21,11 +21,6 @@ impl Transactions for NoTransactions {
     fn ended(&self, (): &mut ()) {}
 
     #[inline(always)]
-    fn is_active(&self, _: TxId) -> bool {
-        false
-    }
-
-    #[inline(always)]
     fn oldest(&self) -> TxId {
         TxId(u64::MAX)
     }

@@ -32,9 +32,6 @@ pub trait Transactions: Sized + Send + Sync + Default + 'static {
     /// others take the space of what it deleted.
     fn ended(&self, tx: &mut Self::Tx);
 
-    /// Whether it has begun and not ended. May be asked under any latch.
-    fn is_active(&self, tx: TxId) -> bool;
-
     /// All that began before this one have ended: what they deleted can be reclaimed. It may be said of an older one than
     /// could be. May be asked under any latch.
     fn oldest(&self) -> TxId;

@@ -77,6 +77,14 @@ impl Recorder {
 
     /// Pages as the records make them out of nothing.
     pub(super) fn redone(&self) -> HashMap<PageId, Vec<u8>> {
+        self.replayed(|_, _| {})
+    }
+
+    /// The same, and shows how they are after each so many records.
+    pub(super) fn replayed(
+        &self,
+        mut after: impl FnMut(usize, &HashMap<PageId, Vec<u8>>),
+    ) -> HashMap<PageId, Vec<u8>> {
         let mut pages: HashMap<PageId, Vec<u8>> = HashMap::new();
         for (number, done) in self.0.lock().unwrap().iter().enumerate() {
             let lsn = Lsn(number as u64 + 1);
@@ -108,6 +116,7 @@ impl Recorder {
                     page(*id, &|page| redo(page, &change).unwrap());
                 }
             }
+            after(number + 1, &pages);
         }
         pages
     }
@@ -209,6 +218,9 @@ impl<G: Log<NoLatchOrNot>> Chain for Transaction<'_, G> {
     }
 
     fn structure(&mut self, change: Change<'_>) -> Result<Lsn> {
+        if !G::REAL {
+            return Ok(Lsn::NONE);
+        }
         self.log
             .append(self.id(), Lsn::NONE, &Record::Structure(change))
     }

@@ -223,7 +223,7 @@ fn agrees<K: Keys, L: Latch, G: Log<L> + Log<NoLatchOrNot>>(
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(150))]
+    #![proptest_config(ProptestConfig::with_cases(100))]
 
     #[test]
     fn a_logged_tree_agrees_with_a_map_and_can_be_made_again_from_the_log(

@@ -97,19 +97,18 @@ impl CrashFolder {
     pub fn crash(&self, seed: u64) -> Self {
         let machine = self.0.lock();
         let mut random = Random(seed);
-        let survivors = machine.files.iter().map(|file| {
-            let found = file.found(&mut random);
-            File {
+        let mut survivors = Machine::default();
+        // A file that was taken away has no name, and nobody is left who has it open.
+        for (name, file) in &machine.names {
+            let found = machine.files[*file].found(&mut random);
+            survivors.names.insert(name.clone(), survivors.files.len());
+            survivors.files.push(File {
                 synced: found.clone(),
                 live: found,
                 ..File::default()
-            }
-        });
-        Self(Arc::new(Mutex::new(Machine {
-            files: survivors.collect(),
-            names: machine.names.clone(),
-            ..Machine::default()
-        })))
+            });
+        }
+        Self(Arc::new(Mutex::new(survivors)))
     }
 
     /// Changes a byte of a file, as a disk does that goes bad. [`ErrorKind::NotFound`] where there is no such byte.

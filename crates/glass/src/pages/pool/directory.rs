@@ -145,3 +145,43 @@ fn find<L: Latch>(mut at: u32, page: PageId, frames: &[Frame<L>]) -> Option<&Fra
     }
     None
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+    use std::ptr::NonNull;
+
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::latch::NoLatch;
+
+    proptest! {
+        #[test]
+        fn pages_are_found_in_their_frames(steps in proptest::collection::vec((0..3_u64, 0..2000_u64), 1..2000)) {
+            // Several frames for each bucket, so that chains are long.
+            let frames: Vec<Frame<NoLatch>> = (0..400).map(|_| Frame::new(NonNull::dangling())).collect();
+            let directory = Directory::new(64);
+            let mut free: Vec<usize> = (0..frames.len()).collect();
+            let mut model = BTreeMap::new();
+            for (kind, page) in steps {
+                let page = PageId(page);
+                let mut chain = directory.chain(page);
+                prop_assert_eq!(chain.has(page, &frames), model.contains_key(&page));
+                if kind == 0 && let Some(index) = model.remove(&page) {
+                    chain.remove(index, &frames);
+                    free.push(index);
+                } else if !model.contains_key(&page) && let Some(index) = free.pop() {
+                    chain.insert(page, index, &frames);
+                    model.insert(page, index);
+                }
+            }
+            for page in (0..2000).map(PageId) {
+                let found = directory.pin(page, &frames);
+                let expected = model.get(&page).map(|index| &frames[*index]);
+                prop_assert!(found.map(std::ptr::from_ref) == expected.map(std::ptr::from_ref), "{page:?}");
+            }
+            prop_assert_eq!(directory.hits(), model.len() as u64);
+        }
+    }
+}

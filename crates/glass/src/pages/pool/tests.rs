@@ -772,7 +772,7 @@ fn an_unreadable_page_is_told_to_all_who_want_it() {
     pool.flush_all().unwrap();
     drop(pool);
     folder.damage(DATA_FILE, PAGE + 100).unwrap();
-    let pool: Many = open(&folder, FRAMES).unwrap();
+    let pool: Pool<Restless, PAGE> = open(&folder, FRAMES).unwrap();
     thread::scope(|scope| {
         for _ in 0..4 {
             scope.spawn(|| {
