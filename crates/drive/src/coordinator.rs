@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use dyno_load::share;
 
 use crate::backend::{
-    Backend, BackendReport, Glass, Mysql, Null, Postgresql, SqlBackend, Sqlite, Status,
+    Backend, BackendReport, Berkeley, Glass, Mysql, Null, Postgresql, SqlBackend, Sqlite, Status,
 };
 use crate::client::{Cause, Client, Ending, Message, Progress, Turn, Until};
 use crate::clock::{cpu_so_far, instant_at, nanoseconds, now_ns};
@@ -26,8 +26,8 @@ use crate::result::{Cpu, DriveResult, EndedBy, Figures, Measured, OpenLoop, Time
 use crate::schedule::Schedule;
 use crate::timeline::Timeline;
 use crate::work::{
-    Findings, GlassLoad, Inspection, LedgerCheck, LedgerCreate, LedgerRun, NullRun, Plan,
-    TpccCheck, TpccLoad, TpccRun, Work, YcsbBackend, YcsbLoad, YcsbRun,
+    BerkeleyLoad, Findings, GlassLoad, Inspection, LedgerCheck, LedgerCreate, LedgerRun, NullRun,
+    Plan, TpccCheck, TpccLoad, TpccRun, Work, YcsbBackend, YcsbLoad, YcsbRun,
 };
 
 /// How a job is carried out, apart from what it asks.
@@ -57,6 +57,7 @@ pub fn drive(job: &Job, options: &Options) -> io::Result<DriveResult> {
         BackendJob::Mysql(_) => drive_on_sql::<Mysql>(job, options),
         BackendJob::Postgresql(_) => drive_on_sql::<Postgresql>(job, options),
         BackendJob::Glass(_) => drive_on_glass(job, options),
+        BackendJob::Berkeley(_) => drive_on_berkeley(job, options),
         BackendJob::Null(_) => drive_on_any::<Null>(job, options),
     }
 }
@@ -95,6 +96,21 @@ fn drive_on_glass(job: &Job, options: &Options) -> io::Result<DriveResult> {
             inspect::<Glass, _>(job, options, &TpccCheck::new(tpcc))
         }
         _ => drive_on_any::<Glass>(job, options),
+    }
+}
+
+fn drive_on_berkeley(job: &Job, options: &Options) -> io::Result<DriveResult> {
+    match (&job.workload, job.phase) {
+        (WorkloadJob::Tpcc(tpcc), Phase::Load) => {
+            carry_out::<Berkeley, _>(job, options, &BerkeleyLoad::new(tpcc))
+        }
+        (WorkloadJob::Tpcc(tpcc), Phase::Run) => {
+            carry_out::<Berkeley, _>(job, options, &TpccRun::new(job, tpcc))
+        }
+        (WorkloadJob::Tpcc(tpcc), Phase::Check) => {
+            inspect::<Berkeley, _>(job, options, &TpccCheck::new(tpcc))
+        }
+        _ => drive_on_any::<Berkeley>(job, options),
     }
 }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use crate::backend::{Backend, BackendReport, Glass, Mysql, Null, Postgresql, Sqlite};
+use crate::backend::{Backend, BackendReport, Berkeley, Glass, Mysql, Null, Postgresql, Sqlite};
 use crate::failure::Failure;
 use crate::job::{BackendJob, Job};
 
@@ -15,6 +15,7 @@ pub fn probe(job: &Job, halt: &Arc<AtomicBool>) -> Result<Probe, Failure> {
     match &job.backend {
         BackendJob::Sqlite(_) => probe_on::<Sqlite>(job, halt),
         BackendJob::Glass(_) => probe_on::<Glass>(job, halt),
+        BackendJob::Berkeley(_) => probe_on::<Berkeley>(job, halt),
         BackendJob::Null(_) => probe_on::<Null>(job, halt),
         BackendJob::Mysql(_) => probe_on::<Mysql>(job, halt),
         BackendJob::Postgresql(_) => probe_on::<Postgresql>(job, halt),

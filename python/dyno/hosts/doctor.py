@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import shutil
 import subprocess
@@ -18,6 +19,9 @@ from dyno.hosts.leftovers import CGROUPS
 from dyno.hosts.local import core_binary
 from dyno.model.base import RunError, UserError
 from dyno.model.units import format_size
+
+BERKELEY_LIBRARY = "libdb-5.3.so"
+BERKELEY_PACKAGE = "libdb5.3"
 
 _LEAST_FREE = 2 * 1024**3
 
@@ -61,6 +65,7 @@ def examine(folder: Path) -> list[Check]:
             ("instruction counts", _valgrind),
             ("MariaDB", _program("mariadbd", "install Debian's mariadb-server")),
             ("PostgreSQL", _program("postgres", "install Debian's postgresql")),
+            ("Berkeley DB", _berkeley),
             ("sysbench", _program("sysbench", "for workloads of kind sysbench: install Debian's sysbench")),
             ("Go", _program("go", "install Debian's golang-go; `dyno get` builds tools with it")),
             ("go-ycsb", _go_ycsb),
@@ -145,6 +150,17 @@ def _pressure(name: str, _folder: Path) -> Check:
     return Check(
         name, holds, "visible" if holds else "not visible", remedy="boot the kernel with psi=1 (Linux 4.20 or newer)"
     )
+
+
+def _berkeley(name: str, _folder: Path) -> Check:
+    remedy = f"for systems of kind berkeleydb: install Debian's {BERKELEY_PACKAGE}"
+    try:
+        library = ctypes.CDLL(BERKELEY_LIBRARY)
+    except OSError:
+        return Check(name, False, f"{BERKELEY_LIBRARY} is not there", remedy=remedy)
+    library.db_version.restype = ctypes.c_char_p
+    said = library.db_version(None, None, None).decode(errors="replace")
+    return Check(name, True, said.partition(": (")[0])
 
 
 def _load(name: str, _folder: Path) -> Check:

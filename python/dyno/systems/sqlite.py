@@ -9,7 +9,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, field_validator
+from pydantic import Field, field_validator, model_validator
 
 from dyno.model.base import Frozen, RunError
 from dyno.model.endpoint import Endpoint
@@ -35,6 +35,24 @@ class SqliteOptions(Frozen):
         None
     )
     page_size: Annotated[Size | None, Field(description="of the file; a power of two, 512 B to 64 KiB")] = None
+    threading_mode: Annotated[
+        Literal["single-thread", "multi-thread", "serialized"] | None,
+        Field(
+            description="what is guarded by mutexes: nothing, which takes one client; what connections share, as when "
+            "this is not given; that and each connection"
+        ),
+    ] = None
+    memory_statistics: Annotated[
+        bool | None, Field(description="whether the library counts the memory that it takes")
+    ] = None
+    secure_delete: Annotated[bool | None, Field(description="whether what is deleted is overwritten")] = None
+    in_memory: Annotated[
+        bool,
+        Field(
+            description="a run copies the file into memory before it begins, works there, and writes it back when it "
+            "has ended: journal_mode memory or off, one client"
+        ),
+    ] = False
     busy_timeout: Annotated[Duration, Field(le=3600, description="how long a client waits for another's lock")] = 10.0
     check: Annotated[
         Literal["none", "quick", "full"],
@@ -57,6 +75,14 @@ class SqliteOptions(Frozen):
             raise ValueError("cache_size is a whole number of KiB")
         return value
 
+    @model_validator(mode="after")
+    def _memory_has_no_file(self) -> SqliteOptions:
+        if self.in_memory and self.journal_mode not in (None, "memory", "off"):
+            raise ValueError(f"journal_mode {self.journal_mode} is of a file, and in_memory has none: memory or off")
+        if self.in_memory and self.mmap_size is not None:
+            raise ValueError("mmap_size is of a file, and in_memory has none")
+        return self
+
 
 class SqliteSystem(System[SqliteOptions]):
     """One database file in the data folder."""
@@ -67,8 +93,9 @@ class SqliteSystem(System[SqliteOptions]):
 
     @classmethod
     def most_clients(cls, options: SqliteOptions) -> int | None:
-        """An exclusive lock is one connection's."""
-        return 1 if options.locking_mode == "exclusive" else None
+        """An exclusive lock is one connection's, as is a database in memory; without mutexes there is one thread."""
+        alone = options.locking_mode == "exclusive" or options.in_memory or options.threading_mode == "single-thread"
+        return 1 if alone else None
 
     @property
     def _file(self) -> Path:
@@ -149,6 +176,10 @@ class SqliteSystem(System[SqliteOptions]):
             "locking_mode": self.options.locking_mode,
             "page_size_bytes": self.options.page_size,
             "busy_timeout_ms": round(self.options.busy_timeout * 1000),
+            "threading_mode": self.options.threading_mode,
+            "memory_statistics": self.options.memory_statistics,
+            "secure_delete": self.options.secure_delete,
+            "in_memory": self.options.in_memory or None,
         }
         return {key: value for key, value in given.items() if value is not None}
 

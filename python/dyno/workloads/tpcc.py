@@ -79,7 +79,7 @@ class TpccWorkload(DrivenWorkload[TpccOptions]):
 
     kind = "tpcc"
     Options = TpccOptions
-    backends = frozenset({"glass", "sqlite", "mysql", "postgresql"})
+    backends = frozenset({"berkeleydb", "glass", "sqlite", "mysql", "postgresql"})
     counts = True
 
     def data_key(self) -> dict[str, Any]:

@@ -179,7 +179,7 @@ class YcsbWorkload(DrivenWorkload[YcsbOptions]):
 
     kind = "ycsb"
     Options = YcsbOptions
-    backends = frozenset({"glass", "sqlite", "null", "mysql", "postgresql"})
+    backends = frozenset({"berkeleydb", "glass", "sqlite", "null", "mysql", "postgresql"})
 
     def __init__(self, options: YcsbOptions) -> None:
         super().__init__(options)

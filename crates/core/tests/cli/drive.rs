@@ -333,7 +333,8 @@ fn the_settings_of_a_job_are_effective_and_all_are_reported() {
     let config = json!({
         "journal_mode": "wal", "synchronous": "extra", "cache_size_bytes": 65536,
         "mmap_size_bytes": 1_048_576, "locking_mode": "exclusive", "page_size_bytes": 8192,
-        "busy_timeout_ms": 7,
+        "busy_timeout_ms": 7, "threading_mode": "serialized", "memory_statistics": false,
+        "in_memory": false, "secure_delete": true,
     });
     let asked = json!({"backend": {"config": config}});
     let loaded = drive(&folder, &with(load_job(&folder), asked.clone())).ok();
@@ -349,8 +350,46 @@ fn the_settings_of_a_job_are_effective_and_all_are_reported() {
             "journal_mode": "wal", "page_size_bytes": 8192,
             "synchronous": "full", "cache_size_bytes": 2_048_000, "mmap_size_bytes": 0,
             "locking_mode": "normal", "busy_timeout_ms": 10_000,
+            "threading_mode": "multi-thread", "memory_statistics": true, "in_memory": false, "secure_delete": false,
         })
     );
+}
+
+#[test]
+fn without_mutexes_and_in_memory_the_same_is_done_and_kept() {
+    let folder = Folder::new();
+    let mut job = run_job(&folder);
+    job["workload"] = json!({
+        "kind": "tpcc", "warehouses": 1, "items": 200, "customers_per_district": 30,
+    });
+    drive(
+        &folder,
+        &with(job.clone(), json!({"phase": "load", "operations": null})),
+    )
+    .ok();
+    let new_orders = || {
+        let database = rusqlite::Connection::open(folder.path("ycsb.db")).unwrap();
+        let sql = "SELECT SUM(d_next_o_id) FROM district";
+        database
+            .query_row(sql, [], |row| row.get::<_, i64>(0))
+            .unwrap()
+    };
+    for config in [
+        json!({"threading_mode": "single-thread", "memory_statistics": false}),
+        json!({"threading_mode": "single-thread", "in_memory": true, "journal_mode": "memory"}),
+        json!({"threading_mode": "multi-thread", "in_memory": true, "cache_size_bytes": 1_048_576}),
+    ] {
+        let before = new_orders();
+        let job = with(job.clone(), json!({"backend": {"config": config.clone()}}));
+        let result = drive(&folder, &job).ok();
+        for (key, value) in config.as_object().unwrap() {
+            assert_eq!(&result["backend"]["effective"][key], value, "{key}");
+        }
+        assert!(new_orders() > before, "what was done is in the file");
+        let check = json!({"phase": "check", "operations": null});
+        let found = drive(&folder, &with(job, check)).ok();
+        assert_eq!(found["checks"].as_array().unwrap().len(), 4);
+    }
 }
 
 #[test]

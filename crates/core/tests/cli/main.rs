@@ -3,6 +3,7 @@
 // A test that cannot go on fails.
 #![allow(clippy::expect_used, clippy::panic, clippy::unwrap_used)]
 
+mod berkeleydb;
 mod cut;
 mod drive;
 mod drive_failures;

@@ -1,5 +1,6 @@
 //! What a store must offer to be driven. One module a kind.
 
+mod berkeley;
 mod glass;
 mod null;
 mod server;
@@ -17,6 +18,7 @@ use serde_json::{Map, Value};
 use crate::failure::Failure;
 use crate::job::Job;
 
+pub use berkeley::{Berkeley, Client, told as berkeley_told};
 pub use glass::Glass;
 pub use null::{Null, Stall};
 pub use server::{Mysql, Postgresql};

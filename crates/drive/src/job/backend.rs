@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use dyno_berkeley::{Log, Product};
 use dyno_glass::assembly::Spec;
 use dyno_glass::log::Policy;
 use dyno_job::{JobError, check_above_0, check_range, read, split_kind};
@@ -19,6 +20,8 @@ pub enum BackendJob {
     Sqlite(SqliteJob),
     /// dyno's own engine, within this process.
     Glass(GlassJob),
+    /// Berkeley DB, within this process.
+    Berkeley(BerkeleyJob),
     /// Answers at once, stores nothing.
     Null(NullJob),
     /// A server of the `MySQL` protocol: `MariaDB` or `MySQL`.
@@ -144,6 +147,96 @@ impl RawGlass {
     }
 }
 
+/// Where its B-trees are, and which of the library's parts they have.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BerkeleyJob {
+    /// Its folder.
+    pub folder: PathBuf,
+    /// Which product it is.
+    pub product: Product,
+    /// Of the page cache, at least.
+    pub cache_bytes: u64,
+    /// Of B-trees; takes effect when they are made.
+    pub page_size_bytes: Option<u32>,
+    /// Whether pages have checksums; takes effect when they are made.
+    pub checksums: Option<bool>,
+    /// Of the transactional product.
+    pub log: Log,
+    /// Of the transactional product: whether transactions lock what they read and write.
+    pub locks: bool,
+    /// Whether what clients share is guarded.
+    pub mutexes: bool,
+    /// Whether all pages are read before the clients begin.
+    pub preload: bool,
+}
+
+impl BerkeleyJob {
+    /// Its product's name, as in a job.
+    pub const fn product_name(product: Product) -> &'static str {
+        match product {
+            Product::DataStore => "data-store",
+            Product::Concurrent => "concurrent",
+            Product::Transactional => "transactional",
+        }
+    }
+
+    /// Where its log goes, as in a job.
+    pub const fn log_name(log: Log) -> &'static str {
+        match log {
+            Log::Memory => "memory",
+            Log::Written => "written",
+            Log::Synced => "synced",
+        }
+    }
+
+    /// Whether several clients can change what they have read.
+    pub const fn keeps_clients_apart(&self) -> bool {
+        matches!(self.product, Product::Transactional) && self.locks && self.mutexes
+    }
+
+    /// Whether a transaction can be undone.
+    pub const fn rolls_back(&self) -> bool {
+        matches!(self.product, Product::Transactional)
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawBerkeley {
+    folder: PathBuf,
+    #[serde(default = "RawBerkeley::product")]
+    product: RawProduct,
+    #[serde(default = "RawGlass::pool_bytes")]
+    cache_bytes: u64,
+    page_size_bytes: Option<u32>,
+    checksums: Option<bool>,
+    #[serde(default = "RawGlass::log")]
+    log: RawPolicy,
+    #[serde(default = "RawBerkeley::yes")]
+    locks: bool,
+    #[serde(default = "RawBerkeley::yes")]
+    mutexes: bool,
+    #[serde(default)]
+    preload: bool,
+}
+
+#[derive(Clone, Copy, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum RawProduct {
+    DataStore,
+    Concurrent,
+    Transactional,
+}
+
+impl RawBerkeley {
+    const fn product() -> RawProduct {
+        RawProduct::Transactional
+    }
+    const fn yes() -> bool {
+        true
+    }
+}
+
 /// Where the database lies and how it is set.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -173,6 +266,26 @@ pub struct SqliteConfig {
     pub page_size_bytes: Option<u64>,
     /// For how long an operation waits for another's lock.
     pub busy_timeout_ms: Option<u64>,
+    /// What the library guards by mutexes.
+    pub threading_mode: Option<ThreadingMode>,
+    /// Whether the library counts the memory that it takes.
+    pub memory_statistics: Option<bool>,
+    /// Whether the run phase works on a copy in memory, which it writes back in the end.
+    pub in_memory: Option<bool>,
+    /// Whether what is deleted is overwritten.
+    pub secure_delete: Option<bool>,
+}
+
+/// `SQLite`'s threading mode.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ThreadingMode {
+    /// Nothing: one thread at a time uses the library.
+    SingleThread,
+    /// What connections share.
+    MultiThread,
+    /// That, and each connection.
+    Serialized,
 }
 
 /// The pragma `journal_mode`.
@@ -252,12 +365,20 @@ const LONGEST_STALL_S: f64 = 3600.0;
 const LONGEST_LIMIT_S: f64 = 3600.0;
 
 pub(super) fn read_backend(part: Value, clients: u32) -> Result<BackendJob, JobError> {
-    let kinds = ["sqlite", "null", "mysql", "postgresql", "glass"];
+    let kinds = [
+        "sqlite",
+        "null",
+        "mysql",
+        "postgresql",
+        "glass",
+        "berkeleydb",
+    ];
     let (kind, rest) = split_kind(part, "backend", &kinds)?;
     match kind {
         0 => read_sqlite(rest, clients).map(BackendJob::Sqlite),
         1 => read_null(rest).map(BackendJob::Null),
         4 => read_glass(rest, clients).map(BackendJob::Glass),
+        5 => read_berkeley(rest).map(BackendJob::Berkeley),
         2 => read_server(rest).map(BackendJob::Mysql),
         _ => read_server(rest).map(BackendJob::Postgresql),
     }
@@ -331,6 +452,55 @@ fn read_glass(part: Value, clients: u32) -> Result<GlassJob, JobError> {
     }
 }
 
+fn read_berkeley(part: Value) -> Result<BerkeleyJob, JobError> {
+    let raw: RawBerkeley = read(part, "backend")?;
+    if raw.folder.as_os_str().is_empty() {
+        return Err(JobError::new(
+            "backend.folder",
+            "is empty, expected a folder's path",
+        ));
+    }
+    // The library counts what is beyond whole GB in 32 bits, and GB in as many.
+    let path = "backend.cache_bytes";
+    check_range(path, raw.cache_bytes, LEAST_POOL, 1 << 50)?;
+    check_page_size(
+        "backend.page_size_bytes",
+        raw.page_size_bytes.map(u64::from),
+    )?;
+    Ok(BerkeleyJob {
+        folder: raw.folder,
+        product: match raw.product {
+            RawProduct::DataStore => Product::DataStore,
+            RawProduct::Concurrent => Product::Concurrent,
+            RawProduct::Transactional => Product::Transactional,
+        },
+        cache_bytes: raw.cache_bytes,
+        page_size_bytes: raw.page_size_bytes,
+        checksums: raw.checksums,
+        log: match raw.log {
+            RawPolicy::Memory => Log::Memory,
+            RawPolicy::Written => Log::Written,
+            RawPolicy::Synced => Log::Synced,
+        },
+        locks: raw.locks,
+        mutexes: raw.mutexes,
+        preload: raw.preload,
+    })
+}
+
+/// The sizes that pages may have are the same in `SQLite` and Berkeley DB.
+fn check_page_size(path: &str, bytes: Option<u64>) -> Result<(), JobError> {
+    match bytes {
+        Some(bytes) if !(bytes.is_power_of_two() && (512..=65_536).contains(&bytes)) => {
+            Err(JobError::new(
+                path,
+                format!("{bytes} is not a page size, expected a power of two from 512 to 65536"),
+            ))
+        }
+        _ => Ok(()),
+    }
+}
+
 /// Enough pages for every client to pin some.
 const LEAST_POOL: u64 = 1 << 20;
 
@@ -385,6 +555,31 @@ fn read_server(part: Value) -> Result<Server, JobError> {
     })
 }
 
+/// Refuses what a database in memory cannot have.
+fn check_in_memory(config: &SqliteConfig, clients: u32) -> Result<(), JobError> {
+    if config.in_memory != Some(true) {
+        return Ok(());
+    }
+    let refuse =
+        |key: &str, message: String| Err(JobError::new(format!("backend.config.{key}"), message));
+    if clients > 1 {
+        let message = format!("is one connection's own, but clients is {clients}");
+        return refuse("in_memory", message);
+    }
+    if !matches!(
+        config.journal_mode,
+        None | Some(JournalMode::Memory | JournalMode::Off)
+    ) {
+        let message = "is of a file, and in_memory has none: memory or off";
+        return refuse("journal_mode", message.to_owned());
+    }
+    if config.mmap_size_bytes.is_some() {
+        let message = "is of a file, and in_memory has none: leave it out";
+        return refuse("mmap_size_bytes", message.to_owned());
+    }
+    Ok(())
+}
+
 fn read_sqlite(part: Value, clients: u32) -> Result<SqliteJob, JobError> {
     let job: SqliteJob = read(part, "backend")?;
     if job.path.is_empty() || job.path.contains('\0') {
@@ -403,6 +598,15 @@ fn read_sqlite(part: Value, clients: u32) -> Result<SqliteJob, JobError> {
             ),
         ));
     }
+    if config.threading_mode == Some(ThreadingMode::SingleThread) && clients > 1 {
+        return Err(JobError::new(
+            "backend.config.threading_mode",
+            format!(
+                "single-thread has no mutexes, but clients is {clients}: set clients to 1 or multi-thread"
+            ),
+        ));
+    }
+    check_in_memory(config, clients)?;
     if let Some(bytes) = config.cache_size_bytes {
         let path = "backend.config.cache_size_bytes";
         check_range(path, bytes, 0, MOST_I32 * CACHE_UNIT)?;
@@ -422,13 +626,6 @@ fn read_sqlite(part: Value, clients: u32) -> Result<SqliteJob, JobError> {
     if let Some(ms) = config.busy_timeout_ms {
         check_range("backend.config.busy_timeout_ms", ms, 0, MOST_I32)?;
     }
-    if let Some(bytes) = config.page_size_bytes
-        && !(bytes.is_power_of_two() && (512..=65_536).contains(&bytes))
-    {
-        return Err(JobError::new(
-            "backend.config.page_size_bytes",
-            format!("{bytes} is not a page size, expected a power of two from 512 to 65536"),
-        ));
-    }
+    check_page_size("backend.config.page_size_bytes", config.page_size_bytes)?;
     Ok(job)
 }

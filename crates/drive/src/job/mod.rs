@@ -11,7 +11,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 pub use backend::{
-    BackendJob, GlassJob, JournalMode, LockingMode, Parts, SqliteConfig, StallJob, Synchronous,
+    BackendJob, BerkeleyJob, GlassJob, JournalMode, LockingMode, Parts, SqliteConfig, StallJob,
+    Synchronous, ThreadingMode,
 };
 pub use workload::{LedgerJob, TpccJob, WorkloadJob, YcsbJob};
 
@@ -235,7 +236,7 @@ impl Job {
         let backend = backend::read_backend(raw.backend, raw.clients)?;
         let workload_as_asked = raw.workload.clone();
         let mut workload = workload::read_workload(raw.workload, raw.phase, raw.seed)?;
-        check_pair(&backend, &workload, raw.phase)?;
+        check_pair(&backend, &workload, raw.phase, raw.clients)?;
         let pace = read_pace(raw.pace)?;
         check_pace(pace, &workload)?;
         if raw.count.is_some() {
@@ -350,10 +351,18 @@ fn check_drivers(raw: &RawJob) -> Result<(), JobError> {
 }
 
 /// Refuses what no backend of that kind could do.
-fn check_pair(backend: &BackendJob, workload: &WorkloadJob, phase: Phase) -> Result<(), JobError> {
+fn check_pair(
+    backend: &BackendJob,
+    workload: &WorkloadJob,
+    phase: Phase,
+    clients: u32,
+) -> Result<(), JobError> {
     let stores = !matches!(backend, BackendJob::Null(_));
     if let BackendJob::Glass(glass) = backend {
         check_glass(glass.parts, workload, phase)?;
+    }
+    if let BackendJob::Berkeley(berkeley) = backend {
+        check_berkeley(berkeley, workload, phase, clients)?;
     }
     let stalls = matches!(backend, BackendJob::Null(null) if null.stall.is_some());
     match workload {
@@ -405,6 +414,41 @@ fn check_glass(parts: Parts, workload: &WorkloadJob, phase: Phase) -> Result<(),
                 tpcc.config.rollbacks
             ),
         ),
+        _ => Ok(()),
+    }
+}
+
+/// Refuses what a product of Berkeley DB cannot do.
+fn check_berkeley(
+    berkeley: &BerkeleyJob,
+    workload: &WorkloadJob,
+    phase: Phase,
+    clients: u32,
+) -> Result<(), JobError> {
+    let product = BerkeleyJob::product_name(berkeley.product);
+    if phase == Phase::Run && clients > 1 && !berkeley.keeps_clients_apart() {
+        return Err(JobError::new(
+            "clients",
+            format!(
+                "is {clients}, but what one reads and then writes is kept from the others by product transactional \
+                 with locks and mutexes alone, and this is {product}"
+            ),
+        ));
+    }
+    match workload {
+        WorkloadJob::Ledger(_) => Err(JobError::new(
+            "workload.kind",
+            "ledger is for stores that take SQL",
+        )),
+        WorkloadJob::Tpcc(tpcc) if tpcc.config.rolls_back() && !berkeley.rolls_back() => {
+            Err(JobError::new(
+                "workload.rollbacks",
+                format!(
+                    "is {}, but product {product} undoes nothing, expected 0 or the mix looking-glass",
+                    tpcc.config.rollbacks
+                ),
+            ))
+        }
         _ => Ok(()),
     }
 }

@@ -1,5 +1,6 @@
 //! What clients do: one module a kind of work.
 
+mod berkeley;
 mod glass;
 mod ledger;
 mod null;
@@ -13,6 +14,7 @@ use serde::Serialize;
 use crate::backend::{Backend, Status};
 use crate::failure::{Failure, OperationError};
 
+pub use berkeley::BerkeleyLoad;
 pub use glass::GlassLoad;
 pub use ledger::{LedgerCheck, LedgerCreate, LedgerRun};
 pub use null::NullRun;

@@ -1,7 +1,7 @@
 //! TPC-C on the engine, in any of its assemblies: its tables and indexes, and how they are filled.
 
 mod load;
-mod places;
+pub(crate) mod places;
 mod store;
 
 use dyno_glass::assembly::Assembly;

@@ -283,7 +283,11 @@ impl<A: Assembly> Engine<A> {
 
     /// Shows all records of a table, in no order that is promised. No session may be open where only one may be at a time, and
     /// no transaction under way elsewhere.
-    pub fn each(&self, table: &TableHandle, visit: impl FnMut(Rid, &[u8]) -> Result<()>) -> Result<()> {
+    pub fn each(
+        &self,
+        table: &TableHandle,
+        visit: impl FnMut(Rid, &[u8]) -> Result<()>,
+    ) -> Result<()> {
         let table = self.session()?.table(table)?;
         table.heap.each(&self.pages, visit)
     }

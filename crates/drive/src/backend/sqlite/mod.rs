@@ -4,6 +4,7 @@
 //! pauses, but no longer once the run is to stop.
 
 mod settings;
+mod threads;
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -12,13 +13,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use dyno_sql::sqlite::{Session, classify};
+use rusqlite::backup::{Backup, StepResult};
 use rusqlite::config::DbConfig;
 use rusqlite::{OpenFlags, ffi};
 use serde_json::{Map, Value};
 
 use super::{Backend, BackendReport, SqlBackend, Status};
 use crate::failure::{ErrorKind, Failure, OperationError};
-use crate::job::{BackendJob, Job, JournalMode, Phase, SqliteConfig};
+use crate::job::{BackendJob, Job, JournalMode, Phase, SqliteConfig, ThreadingMode};
 
 /// The version of the library that is built in.
 #[must_use]
@@ -52,7 +54,12 @@ impl Backend for Sqlite {
         };
         let path = absolute(Path::new(&backend.path))?;
         let created = !path.exists();
-        let asked = &backend.config;
+        let asked = &SqliteConfig {
+            // Other phases are of the file.
+            in_memory: backend.config.in_memory.filter(|_| job.phase == Phase::Run),
+            ..backend.config.clone()
+        };
+        threads::configure(asked).map_err(|error| at(&path, classify(&error)))?;
         // The journal mode can be changed only while no other connection is open.
         let (first, effective) = connect(&path, job.phase, asked, halt)?;
         let mut connections = vec![first];
@@ -113,6 +120,9 @@ impl Backend for Sqlite {
             status.insert(name, value as f64);
         }
         status.insert("wal_bytes", file_size(&self.beside("-wal")));
+        if !cut && self.effective.in_memory == Some(true) {
+            self.write_back(&database).map_err(|error| fail(&error))?;
+        }
         if cut {
             // Writing a long log back could take longer than whoever stopped the run waits for.
             database
@@ -178,6 +188,13 @@ impl Sqlite {
         Ok(())
     }
 
+    /// Puts what was done in memory into the file, for whoever looks at it next.
+    fn write_back(&self, memory: &rusqlite::Connection) -> rusqlite::Result<()> {
+        let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let mut file = threads::open(&self.path, flags, &self.effective)?;
+        copy(memory, &mut file)
+    }
+
     fn make_durable(&self) -> std::io::Result<()> {
         File::open(&self.path)?.sync_all()?;
         if let Some(folder) = self.path.parent() {
@@ -214,12 +231,17 @@ fn connect(
     asked: &SqliteConfig,
     halt: &Arc<AtomicBool>,
 ) -> Result<(rusqlite::Connection, SqliteConfig), Failure> {
-    let mut flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let guard = if asked.threading_mode == Some(ThreadingMode::Serialized) {
+        OpenFlags::SQLITE_OPEN_FULL_MUTEX
+    } else {
+        OpenFlags::SQLITE_OPEN_NO_MUTEX
+    };
+    let mut flags = OpenFlags::SQLITE_OPEN_READ_WRITE | guard;
     if phase == Phase::Load {
         flags |= OpenFlags::SQLITE_OPEN_CREATE;
     }
-    let mut database = rusqlite::Connection::open_with_flags(path, flags)
-        .map_err(|error| at(path, classify(&error)))?;
+    let mut database =
+        threads::open(path, flags, asked).map_err(|error| at(path, classify(&error)))?;
     if database.is_readonly("main").unwrap_or(false) {
         return Err(at(
             path,
@@ -229,10 +251,41 @@ fn connect(
             ),
         ));
     }
+    if asked.in_memory == Some(true) {
+        database =
+            into_memory(&database, flags, asked).map_err(|error| at(path, classify(&error)))?;
+    }
     let effective =
         set_up(&mut database, phase, asked, halt).map_err(|error| at(path, classify(&error)))?;
     settings::check_effective(asked, &effective)?;
     Ok((database, effective))
+}
+
+/// A copy of a database in memory.
+fn into_memory(
+    file: &rusqlite::Connection,
+    flags: OpenFlags,
+    asked: &SqliteConfig,
+) -> rusqlite::Result<rusqlite::Connection> {
+    let mut memory = threads::open(Path::new(":memory:"), flags, asked)?;
+    // A copy has the pages of what it is made of, and one in memory cannot change those that it has.
+    let bytes: i64 = file.pragma_query_value(None, "page_size", |row| row.get(0))?;
+    memory.pragma_update(None, "page_size", bytes)?;
+    // Nor has it a log beside it, of which the file's first page tells.
+    file.pragma_update_and_check(None, "journal_mode", "delete", |_| Ok(()))?;
+    copy(file, &mut memory)?;
+    Ok(memory)
+}
+
+fn copy(from: &rusqlite::Connection, to: &mut rusqlite::Connection) -> rusqlite::Result<()> {
+    let backup = Backup::new(from, to)?;
+    match backup.step(-1)? {
+        StepResult::Done => Ok(()),
+        _ => Err(rusqlite::Error::SqliteFailure(
+            ffi::Error::new(ffi::SQLITE_BUSY),
+            Some("the database could not be copied: it is in use elsewhere".into()),
+        )),
+    }
 }
 
 /// `SQLite`'s own pauses between two attempts at a lock, in ms; the last one repeats.

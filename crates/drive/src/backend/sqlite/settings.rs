@@ -1,7 +1,8 @@
 //! The pragmas: set, read back, and compared with what was asked.
 
-use rusqlite::{Connection, Result};
+use rusqlite::{Connection, OptionalExtension as _, Result};
 
+use super::threads;
 use crate::failure::Failure;
 use crate::job::{JournalMode, LockingMode, Phase, SqliteConfig, Synchronous};
 
@@ -62,6 +63,9 @@ pub(super) fn apply(database: &Connection, phase: Phase, asked: &SqliteConfig) -
     if let Some(bytes) = asked.mmap_size_bytes {
         set(database, "mmap_size", &bytes.to_string())?;
     }
+    if let Some(on) = asked.secure_delete {
+        set(database, "secure_delete", if on { "1" } else { "0" })?;
+    }
     Ok(())
 }
 
@@ -92,10 +96,16 @@ pub(super) fn read_back(database: &Connection, busy_timeout_ms: u64) -> Result<S
         } else {
             cache_size.unsigned_abs() * page_size.unsigned_abs()
         }),
-        mmap_size_bytes: Some(number("mmap_size")?.unsigned_abs()),
+        // A database in memory has none to tell.
+        mmap_size_bytes: number("mmap_size").optional()?.map(i64::unsigned_abs),
         locking_mode: value_of(&LOCKING_MODES, &word("locking_mode")?),
         page_size_bytes: Some(page_size.unsigned_abs()),
         busy_timeout_ms: Some(busy_timeout_ms),
+        threading_mode: Some(threads::mode(database)),
+        memory_statistics: Some(threads::counts_memory()),
+        // No file has no name.
+        in_memory: Some(database.path().is_none_or(str::is_empty)),
+        secure_delete: Some(number("secure_delete")? == 1),
     })
 }
 
@@ -132,6 +142,9 @@ fn remedy(key: &str) -> &'static str {
     match key {
         "page_size_bytes" => {
             "it is fixed when the file is created, load the data with this setting"
+        }
+        "threading_mode" | "memory_statistics" => {
+            "it is set once a process, before the library is used"
         }
         "mmap_size_bytes" => "ask for no more than the library's limit",
         "journal_mode" => "make sure that nothing else has the file open",

@@ -9,6 +9,7 @@
 //! Each write of the run phase is a transaction of its own (autocommit). A read-modify-write is a
 //! read and then an update, as in YCSB: two transactions, so that another client may write between.
 
+mod berkeley;
 mod glass;
 mod load;
 mod null;
