@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 PYTHON ?= python3
 
-.PHONY: help quickstart test setup servers mysql tools format lint types test-rust test-python test-machine test-programs test-alone fuzz benchmarks lock clean
+.PHONY: help quickstart test setup every-assembly servers mysql tools format lint types test-rust test-python test-machine test-programs test-alone fuzz benchmarks lock clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -35,6 +35,9 @@ $(STAMP): requirements-dev.lock $(SOURCES)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --force-reinstall .
 	@touch $(STAMP)
 
+every-assembly: setup ## dyno-core with all 80 assemblies of glass, for studies/looking-glass-orders.yaml (some ten minutes)
+	cargo install --locked --force --quiet --path crates/core --features every-assembly --root $(VENV)
+
 format: setup ## put every source file into its form
 	$(BIN)/ruff format python tests benchmarks
 	$(BIN)/ruff check --fix --quiet python tests benchmarks || true
@@ -54,6 +57,8 @@ mysql: servers ## a MySQL server for the tests, in the user's cache; Debian has 
 
 test-rust: mysql ## tests of the Rust workspace, on real servers
 	cargo test --locked --quiet
+# Not optimised: it compiles 80 engines and runs each for a moment.
+	CARGO_PROFILE_DEV_OPT_LEVEL=0 cargo test --locked --quiet -p dyno-glass-tpcc --features every-assembly --test assemblies
 
 test-python: setup tools mysql ## tests of the Python package, on real systems
 	@$(MAKE) --no-print-directory --jobs 2 --output-sync=target test-machine test-programs

@@ -7,6 +7,7 @@ pub fn all() -> BTreeMap<String, String> {
     [
         ("dyno-core", env!("CARGO_PKG_VERSION")),
         ("sqlite", dyno_drive::sqlite_version()),
+        ("glass-assemblies", dyno_drive::glass_assemblies()),
         ("rustc", env!("DYNO_RUSTC_VERSION")),
     ]
     .map(|(name, version)| (name.to_owned(), version.to_owned()))

@@ -25,7 +25,7 @@ mod schedule;
 mod timeline;
 mod work;
 
-pub use backend::{BackendReport, sqlite_version};
+pub use backend::{BackendReport, glass_assemblies, sqlite_version};
 pub use coordinator::{Options, drive};
 pub use failure::{ErrorKind, Failure};
 pub use job::Job;

@@ -5,7 +5,6 @@
 mod common;
 
 use std::collections::BTreeMap;
-use std::ops::ControlFlow;
 
 use common::{assert_same_as_sqlite, assert_same_rows, small};
 use dyno_glass_tpcc::ordered::{

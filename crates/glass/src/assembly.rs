@@ -290,15 +290,31 @@ pub trait Visitor {
     fn visit<A: Assembly<Calls = Self::Calls>>(self, spec: Spec) -> Self::Output;
 }
 
-/// Calls the visitor with the assembly of that choice. [`Error::Refused`] where there is none.
+/// Whether this build has [`all`] assemblies, and not those of [`path`] alone: each takes the compiler seconds.
+pub const HAS_ALL: bool = cfg!(feature = "every-assembly");
+
+/// Calls the visitor with the assembly of that choice. [`Error::Refused`] where there is none, or this build does not have
+/// it.
 pub fn with<V: Visitor>(spec: Spec, visitor: V) -> Result<V::Output> {
     spec.check()?;
     if spec.outlined {
-        return Ok(with_outlines(spec, visitor));
+        Ok(with_outlines(spec, visitor))
+    } else if path().contains(&spec) {
+        Ok(with_inlines(spec, visitor))
+    } else {
+        with_any(spec, visitor)
     }
-    if spec.large_pages {
-        return Ok(visitor.visit::<LargePages<V::Calls>>(spec));
-    }
+}
+
+#[cfg(not(feature = "every-assembly"))]
+fn with_any<V: Visitor>(spec: Spec, _: V) -> Result<V::Output> {
+    Err(Error::Refused(format!(
+        "assembly {spec}: this build has those alone that are met when components are removed in the publication's order"
+    )))
+}
+
+#[cfg(feature = "every-assembly")]
+fn with_any<V: Visitor>(spec: Spec, visitor: V) -> Result<V::Output> {
     Ok(if spec.latches {
         with_latch::<RwLatch, V>(spec, visitor)
     } else {
@@ -306,6 +322,7 @@ pub fn with<V: Visitor>(spec: Spec, visitor: V) -> Result<V::Output> {
     })
 }
 
+#[cfg(feature = "every-assembly")]
 fn with_latch<L: Latch, V: Visitor>(spec: Spec, visitor: V) -> V::Output {
     if spec.buffer {
         with_pages::<SMALL, L, Pool<L, SMALL>, V>(spec, visitor)
@@ -314,6 +331,7 @@ fn with_latch<L: Latch, V: Visitor>(spec: Spec, visitor: V) -> V::Output {
     }
 }
 
+#[cfg(feature = "every-assembly")]
 fn with_pages<const PAGE: usize, L: Latch, P: Pages<L>, V: Visitor>(
     spec: Spec,
     visitor: V,
@@ -329,6 +347,7 @@ fn with_pages<const PAGE: usize, L: Latch, P: Pages<L>, V: Visitor>(
     }
 }
 
+#[cfg(feature = "every-assembly")]
 fn with_rest<const PAGE: usize, L, P, G, X, T, V>(spec: Spec, visitor: V) -> V::Output
 where
     L: Latch,
@@ -354,59 +373,91 @@ where
     }
 }
 
-/// The step of the path that has larger pages.
-type LargePages<N> = Built<
-    LARGE,
-    false,
-    NoLatch,
-    Pool<NoLatch, LARGE>,
-    NoLog,
-    NoLocks,
-    Real<NoLatch>,
-    Words,
-    ByName,
-    N,
->;
-
-/// Latches as calls.
-type Latches = Outlined<RwLatch>;
-
-/// A component as calls, with latches as calls.
-type OutPool = Outlined<Pool<Latches, SMALL>>;
-type OutLog = Outlined<Wal<Latches>>;
-type OutLocks = Outlined<Granular<Latches>>;
-type OutReal<L> = Outlined<Real<L>>;
-type OutTyped = Outlined<Typed>;
-
-type OutByName = Outlined<ByName>;
-type OutPages<const PAGE: usize> = Outlined<Pool<NoLatch, PAGE>>;
-type Memory = Direct<NoLatch, LARGE>;
-
-/// The steps of the path, with the boundaries of components as calls. What is absent is no call.
-fn with_outlines<V: Visitor>(spec: Spec, visitor: V) -> V::Output {
-    type Step<const PAGE: usize, L, P, G, X, T, K, C, V> =
-        Built<PAGE, true, L, P, G, X, T, K, C, <V as Visitor>::Calls>;
-    type Latched<G, X, K, V> =
-        Step<SMALL, Latches, OutPool, G, X, OutReal<Latches>, K, OutByName, V>;
-    type Alone<const PAGE: usize, P, T, C, V> =
-        Step<PAGE, NoLatch, P, NoLog, NoLocks, T, Words, C, V>;
+/// The steps of the path, of components in that form: those with latches, and those of one session without.
+fn with_path<const OUT_OF_LINE: bool, L, P, G, X, T, K, C, S, B, R, V>(
+    spec: Spec,
+    visitor: V,
+) -> V::Output
+where
+    L: Latch,
+    P: Pages<L>,
+    G: LogFiles<L>,
+    X: Locks<L>,
+    T: Transactions,
+    K: Keys,
+    C: Catalogue,
+    S: Pages<NoLatch>,
+    B: Pages<NoLatch>,
+    R: Transactions,
+    V: Visitor,
+{
+    type Step<const PAGE: usize, const OUT_OF_LINE: bool, L, P, G, X, T, K, C, V> =
+        Built<PAGE, OUT_OF_LINE, L, P, G, X, T, K, C, <V as Visitor>::Calls>;
+    type Latched<const OUT_OF_LINE: bool, L, P, G, X, T, K, C, V> =
+        Step<SMALL, OUT_OF_LINE, L, P, G, X, T, K, C, V>;
+    type Alone<const PAGE: usize, const OUT_OF_LINE: bool, P, T, C, V> =
+        Step<PAGE, OUT_OF_LINE, NoLatch, P, NoLog, NoLocks, T, Words, C, V>;
+    type Memory = Direct<NoLatch, LARGE>;
     match spec {
-        Spec { keys: true, .. } => visitor.visit::<Latched<OutLog, OutLocks, OutTyped, V>>(spec),
-        Spec { log: true, .. } => visitor.visit::<Latched<OutLog, OutLocks, Words, V>>(spec),
-        Spec { locks: true, .. } => visitor.visit::<Latched<NoLog, OutLocks, Words, V>>(spec),
-        Spec { latches: true, .. } => visitor.visit::<Latched<NoLog, NoLocks, Words, V>>(spec),
-        Spec {
-            large_pages: true, ..
-        } => visitor.visit::<Alone<LARGE, OutPages<LARGE>, OutReal<NoLatch>, OutByName, V>>(spec),
-        Spec { buffer: true, .. } => {
-            visitor.visit::<Alone<SMALL, OutPages<SMALL>, OutReal<NoLatch>, OutByName, V>>(spec)
+        Spec { keys: true, .. } => {
+            visitor.visit::<Latched<OUT_OF_LINE, L, P, G, X, T, K, C, V>>(spec)
+        }
+        Spec { log: true, .. } => {
+            visitor.visit::<Latched<OUT_OF_LINE, L, P, G, X, T, Words, C, V>>(spec)
+        }
+        Spec { locks: true, .. } => {
+            visitor.visit::<Latched<OUT_OF_LINE, L, P, NoLog, X, T, Words, C, V>>(spec)
+        }
+        Spec { latches: true, .. } => {
+            visitor.visit::<Latched<OUT_OF_LINE, L, P, NoLog, NoLocks, T, Words, C, V>>(spec)
         }
         Spec {
+            large_pages: true, ..
+        } => visitor.visit::<Alone<LARGE, OUT_OF_LINE, B, R, C, V>>(spec),
+        Spec { buffer: true, .. } => visitor.visit::<Alone<SMALL, OUT_OF_LINE, S, R, C, V>>(spec),
+        Spec {
             catalogue: true, ..
-        } => visitor.visit::<Alone<LARGE, Memory, OutReal<NoLatch>, OutByName, V>>(spec),
+        } => visitor.visit::<Alone<LARGE, OUT_OF_LINE, Memory, R, C, V>>(spec),
         Spec {
             transactions: true, ..
-        } => visitor.visit::<Alone<LARGE, Memory, OutReal<NoLatch>, Resolved, V>>(spec),
-        _ => visitor.visit::<Alone<LARGE, Memory, NoTransactions, Resolved, V>>(spec),
+        } => visitor.visit::<Alone<LARGE, OUT_OF_LINE, Memory, R, Resolved, V>>(spec),
+        _ => visitor.visit::<Alone<LARGE, OUT_OF_LINE, Memory, NoTransactions, Resolved, V>>(spec),
     }
+}
+
+/// The path, with components as they are.
+fn with_inlines<V: Visitor>(spec: Spec, visitor: V) -> V::Output {
+    with_path::<
+        false,
+        RwLatch,
+        Pool<RwLatch, SMALL>,
+        Wal<RwLatch>,
+        Granular<RwLatch>,
+        Real<RwLatch>,
+        Typed,
+        ByName,
+        Pool<NoLatch, SMALL>,
+        Pool<NoLatch, LARGE>,
+        Real<NoLatch>,
+        V,
+    >(spec, visitor)
+}
+
+/// The path, with the boundaries of components as calls, latches too. What is absent is no call.
+fn with_outlines<V: Visitor>(spec: Spec, visitor: V) -> V::Output {
+    type Latches = Outlined<RwLatch>;
+    with_path::<
+        true,
+        Latches,
+        Outlined<Pool<Latches, SMALL>>,
+        Outlined<Wal<Latches>>,
+        Outlined<Granular<Latches>>,
+        Outlined<Real<Latches>>,
+        Outlined<Typed>,
+        Outlined<ByName>,
+        Outlined<Pool<NoLatch, SMALL>>,
+        Outlined<Pool<NoLatch, LARGE>>,
+        Outlined<Real<NoLatch>>,
+        V,
+    >(spec, visitor)
 }

@@ -13,6 +13,7 @@ from dyno.model.base import Frozen, RunError
 from dyno.model.endpoint import Endpoint
 from dyno.model.units import Size
 from dyno.systems.base import System
+from dyno.systems.core import built_in
 
 _OF_MODULE: Final = {
     "keys": "keys",
@@ -105,6 +106,16 @@ class GlassSystem(System[GlassOptions]):
         if not self.assembly.in_file:
             return {"volatile": True}
         return {"assembly": self.assembly.name, "log": self.options.log}
+
+    def provision(self, limit: float) -> dict[str, str]:
+        """It is inside dyno-core, which has the assemblies of the path, or all."""
+        there = built_in(self.place, "glass-assemblies", limit)
+        if there != "all" and not self.assembly.kernel and self.assembly not in path():
+            raise RunError(
+                f"dyno-core was built without assembly {self.assembly.name}: it has those alone that are met when components "
+                "are removed in the publication's order; `make every-assembly` installs one that has all (some ten minutes)"
+            )
+        return {"glass-assemblies": there}
 
     def prepare(self, limit: float) -> None:
         """An empty folder, in which opening makes a store."""

@@ -15,6 +15,7 @@ from dyno.model.base import Frozen, RunError
 from dyno.model.endpoint import Endpoint
 from dyno.model.units import Duration, Size
 from dyno.systems.base import AfterLoad, System
+from dyno.systems.core import built_in
 
 _PAGE_SIZES = (512, 1024, 2048, 4096, 8192, 16384, 32768, 65536)
 
@@ -103,13 +104,7 @@ class SqliteSystem(System[SqliteOptions]):
 
     def provision(self, limit: float) -> dict[str, str]:
         """The library is inside dyno-core; its version is asked of it."""
-        answer = self.place.host.run(
-            [self.place.core, "version", "--json"], limit=limit, log=self.place.logs / "version"
-        )
-        try:
-            return {"sqlite": str(json.loads(answer)["sqlite"])}
-        except (ValueError, KeyError, TypeError) as error:
-            raise RunError(f"{self.place.core} does not say which SQLite it has ({error!r})") from error
+        return {"sqlite": built_in(self.place, "sqlite", limit)}
 
     def data_key(self) -> dict[str, Any]:
         """What the file keeps: its page size, and whether it is in WAL mode.

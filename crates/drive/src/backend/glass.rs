@@ -25,6 +25,12 @@ use crate::failure::{ErrorKind, Failure, OperationError};
 use crate::job::{BackendJob, GlassJob, Job, Parts, Phase, TpccJob, WorkloadJob};
 use crate::work::{Connected, Rows, Shape, Typist, UserRows, UserTable, Work};
 
+/// Which assemblies are built in: `all`, or those of the `path` from all components to none.
+#[must_use]
+pub const fn assemblies() -> &'static str {
+    if assembly::HAS_ALL { "all" } else { "path" }
+}
+
 /// An engine, opened.
 pub struct Glass {
     opened: Box<dyn Opened>,

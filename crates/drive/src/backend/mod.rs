@@ -19,7 +19,7 @@ use crate::failure::Failure;
 use crate::job::Job;
 
 pub use berkeley::{Berkeley, Client, told as berkeley_told};
-pub use glass::Glass;
+pub use glass::{Glass, assemblies as glass_assemblies};
 pub use null::{Null, Stall};
 pub use server::{Mysql, Postgresql};
 pub use sqlite::{Sqlite, version as sqlite_version};

@@ -1,7 +1,7 @@
 //! A store is held against `SQLite`: the same transactions must come to the same there.
 
 // Test binaries are separate programs, and none uses everything.
-#![allow(dead_code, clippy::expect_used, clippy::unwrap_used)]
+#![allow(dead_code, clippy::expect_used, clippy::panic, clippy::unwrap_used)]
 
 use dyno_sql::sqlite::Session;
 use dyno_sql::{Connection, Row, Value};

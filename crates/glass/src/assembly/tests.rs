@@ -40,9 +40,16 @@ fn there_are_80_assemblies_and_each_is_what_its_name_says() {
             spec.to_string().parse::<Spec>().expect("its own name"),
             spec
         );
-        let (described, same, page_size) = with(spec, Describe).expect("it can be");
-        assert!(same, "{spec} is {described}");
-        assert_eq!(page_size, spec.page_size());
+        match with(spec, Describe) {
+            Ok((described, same, page_size)) => {
+                assert!(same, "{spec} is {described}");
+                assert_eq!(page_size, spec.page_size());
+            }
+            Err(Error::Refused(why)) if !HAS_ALL && !path().contains(&spec) => {
+                assert!(why.contains("those alone"), "{why}");
+            }
+            Err(error) => panic!("{spec}: {error:?}"),
+        }
     }
 }
 
