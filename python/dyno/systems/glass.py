@@ -112,8 +112,9 @@ class GlassSystem(System[GlassOptions]):
         there = built_in(self.place, "glass-assemblies", limit)
         if there != "all" and not self.assembly.kernel and self.assembly not in path():
             raise RunError(
-                f"dyno-core was built without assembly {self.assembly.name}: it has those alone that are met when components "
-                "are removed in the publication's order; `make every-assembly` installs one that has all (some ten minutes)"
+                f"dyno-core was built without assembly {self.assembly.name}: it has those alone that are met when "
+                "components are removed in the publication's order; `make every-assembly` installs one that has all "
+                "(some ten minutes)"
             )
         return {"glass-assemblies": there}
 
