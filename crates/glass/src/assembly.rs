@@ -1,5 +1,4 @@
 //! Which form of each component makes an engine: the one place where it is chosen.
-
 //!
 //! Feasible are all choices but those that have no transactions and yet a log or locks, whose records and holders transactions
 //! are: 80 of them.

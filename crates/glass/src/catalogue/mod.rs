@@ -5,8 +5,8 @@
 //! first that a store has, and read from there when the engine is opened ([`Definition`]).
 //!
 //! Invariants: a table or an index is here when the transaction that made it has ended well, and stays for as long as
-//! the engine is open. Its number is its place here, and those of tables and of indexes are given without gaps but for those
-//! whose making failed. Number 0 of tables is the catalogue's own heap, which has no name.
+//! the engine is open. Its number is its place here, and those of tables and of indexes are given without gaps: one whose
+//! making failed is given again. Number 0 of tables is the catalogue's own heap, which has no name.
 #![expect(clippy::inline_always, reason = "what is absent costs nothing")]
 
 use std::sync::OnceLock;

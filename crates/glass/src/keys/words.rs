@@ -4,7 +4,8 @@ use std::cmp::Ordering;
 
 use super::{Keys, Shape};
 
-/// One, two or three comparisons of numbers for keys of 4, 8, 12 or 16 bytes; of bytes for others. What the key means does not matter.
+/// A comparison of two numbers, of up to 128 bits, for keys of 4, 8, 12 or 16 bytes; of bytes for others. What the key means does
+/// not matter.
 pub struct Words;
 
 impl Keys for Words {
