@@ -1,6 +1,6 @@
 //! Indexes: B+trees, which find records by their keys.
 //!
-//! Nodes are pages of entries of one length, sorted ([`node`]); all levels but the lowest say where to go on, and the
+//! Nodes are pages of entries of one length, sorted (`node`); all levels but the lowest say where to go on, and the
 //! leaves, chained from left to right, have keys and records. Keys are unique.
 //!
 //! **Latches.** Whoever goes down holds a node until the one below is latched, and goes on from a leaf to the next one in the same
@@ -18,7 +18,7 @@
 //!
 //! **Log.** An entry is written down with what undoes it, which is logical: by then it may be in another leaf. A split is one
 //! record that nothing undoes. So is, in effect, the removal of nodes: it is one record with that of the last entry below them
-//! ([`draft`]), undone by putting that entry in again. Were these two records, a crash between them could leave an empty leaf.
+//! (`draft`), undone by putting that entry in again. Were these two records, a crash between them could leave an empty leaf.
 //! A page is changed after its record is in the log, so that nothing has happened where the log refuses.
 //!
 //! Invariants, looked at by [`Tree::verify`]: keys ascend within each node and lie between the bounds that the nodes above give;

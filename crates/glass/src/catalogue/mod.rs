@@ -2,7 +2,7 @@
 //!
 //! The real form looks each up by its name whenever it is used, as an engine does whose tables come and go; without
 //! it they are resolved once, when their handle is made. Either way they are kept as records of a heap of their own, the
-//! first that a store has, and read from there when the engine is opened ([`Definition`]).
+//! first that a store has, and read from there when the engine is opened (`Definition`).
 //!
 //! Invariants: a table or an index is here when the transaction that made it has ended well, and stays for as long as
 //! the engine is open. Its number is its place here, and those of tables and of indexes are given without gaps: one whose
