@@ -213,6 +213,10 @@ impl<L: Latch, G: LogFiles<L>> LogFiles<L> for Outlined<G> {
         self.0.checkpoint(dirty)
     }
 
+    fn close(&self) -> Result<()> {
+        self.0.close()
+    }
+
     #[inline(never)]
     fn grown(&self) -> u64 {
         self.0.grown()

@@ -14,10 +14,12 @@
 //! without latches sound. So whatever reaches what they would guard takes the place of a session, if only for a while.
 //!
 //! **Checkpoints** are taken by who commits when the log has grown enough, not by a thread of their own: so an engine of one
-//! session is one thread, and does the same work in the same order each time.
+//! session is one thread, and does the same work in the same order each time. By then the commit lasts, and is told so whatever
+//! becomes of the checkpoint. That one failed is told once, to whoever begins a transaction next, which is not begun then; each
+//! commit tries anew, and [`Engine::close`], which takes one of its own, tells of that.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use crate::assembly::Assembly;
@@ -73,6 +75,9 @@ impl Default for Options {
 /// There while an engine is open whose pages last and whose log does not.
 const OPEN_FILE: &str = "open";
 
+/// Has the largest id that a transaction had when the engine was closed, in 8 bytes, little endian.
+const HIGHEST_FILE: &str = "highest";
+
 /// An engine, open.
 pub struct Engine<A: Assembly> {
     pages: A::Pages,
@@ -81,14 +86,22 @@ pub struct Engine<A: Assembly> {
     transactions: A::Transactions,
     directory: Directory<A::Latch>,
     options: Options,
+    /// What recovery did when the engine was opened.
+    recovered: Option<log::Recovered>,
     /// The first transaction there could be when the engine was opened.
     epoch: TxId,
     /// Where it is to be seen that the engine was not closed in peace, if nothing else tells.
     folder: Option<Arc<dyn Folder>>,
     /// How many sessions are open.
     sessions: AtomicUsize,
+    /// Pins that are held; counted where latches are absent alone, by the one thread that has them.
+    pins: AtomicUsize,
     /// Something was neither done nor undone: whoever opens the engine anew finds it recovered.
     broken: AtomicBool,
+    /// Whether it is broken or a checkpoint failed that nobody has been told of: one thing to look at when a transaction begins.
+    troubled: AtomicBool,
+    /// Why the last checkpoint failed, until somebody is told. Held by who changes `troubled`.
+    failed_checkpoint: Mutex<Option<Error>>,
     /// Held by who makes a table or an index.
     making: Mutex<()>,
     /// Held by who takes a checkpoint.
@@ -100,8 +113,15 @@ impl<A: Assembly> Engine<A> {
     /// buffer pool, or a log that is written.
     ///
     /// What lasts is what has both of these: pages without a pool are gone when the engine is closed; without a log, or with one that stays
-    /// in memory, a store lasts if it is closed in peace ([`Self::close`]) and damage is not noticed if it is not.
+    /// in memory, a store lasts if it is closed in peace ([`Self::close`]), and is refused ([`Error::Refused`]) if it was not. So is
+    /// one of which a log has something to recover; one that was closed is taken over, and its log removed.
     pub fn open(folder: Option<Arc<dyn Folder>>, options: &Options) -> Result<Self> {
+        let left = match &folder {
+            Some(folder) if A::Pages::REAL && !Self::log_lasts(options) => {
+                Some(log::Left::find(Arc::clone(folder))?)
+            }
+            _ => None,
+        };
         let (log, recovery) = A::Log::open(folder.clone(), &options.log)?;
         let log = Arc::new(log);
         let ahead = Arc::clone(&log);
@@ -117,10 +137,14 @@ impl<A: Assembly> Engine<A> {
             transactions: A::Transactions::default(),
             directory: Directory::default(),
             options: options.clone(),
+            recovered: None,
             epoch: epoch::<A>(TxId(0)),
             folder,
             sessions: AtomicUsize::new(0),
+            pins: AtomicUsize::new(0),
             broken: AtomicBool::new(false),
+            troubled: AtomicBool::new(false),
+            failed_checkpoint: Mutex::new(None),
             making: Mutex::new(()),
             checkpointing: Mutex::new(()),
         };
@@ -132,15 +156,27 @@ impl<A: Assembly> Engine<A> {
                     "there are pages, but not the log that they were changed by".into(),
                 ));
             }
-            None => engine.load()?,
+            None => {
+                // Ghosts are of those who were there before.
+                let highest = engine.earlier()?.max(TxId(1));
+                engine.transactions.continue_after(highest);
+                engine.epoch = epoch::<A>(highest);
+                engine.load()?;
+            }
         }
-        engine.mark_open()?;
+        if let Some(left) = left {
+            engine.mark_open(left)?;
+        }
         Ok(engine)
     }
 
     /// Whether there is a log that outlives the engine.
     fn lasts(&self) -> bool {
-        A::Log::REAL && self.options.log.policy != log::Policy::Memory
+        Self::log_lasts(&self.options)
+    }
+
+    fn log_lasts(options: &Options) -> bool {
+        A::Log::REAL && options.log.policy != log::Policy::Memory
     }
 
     /// Does again what was done, and undoes what was not done whole.
@@ -157,7 +193,7 @@ impl<A: Assembly> Engine<A> {
         self.epoch = epoch::<A>(highest);
         // What is undone may be of tables and indexes whose making is undone.
         self.load()?;
-        recovery.undo(&*self.log, self)?;
+        self.recovered = Some(recovery.undo(&*self.log, self)?);
         self.directory = Directory::default();
         self.load()?;
         self.checkpoint()
@@ -292,12 +328,14 @@ impl<A: Assembly> Engine<A> {
         table.heap.each(&self.pages, visit)
     }
 
-    /// A session. One at a time where latches or locks are absent: [`Error::Refused`].
+    /// A session. One at a time where latches or locks are absent: [`Error::Refused`]. Without latches, none while anything
+    /// is pinned that one had pinned which is gone.
     pub fn session(&self) -> Result<Session<'_, A>> {
         let before = self.sessions.fetch_add(1, Ordering::Acquire);
         // Made at once, so that it is not counted any more where it is refused.
         let session = Session::new(self);
-        if before > 0 && !(A::Latch::REAL && A::Locks::REAL) {
+        let is_alone = before == 0 && self.pins.load(Ordering::Acquire) == 0;
+        if !is_alone && !(A::Latch::REAL && A::Locks::REAL) {
             return Err(Error::Refused(
                 "one session may be open at a time in this assembly".into(),
             ));
@@ -320,6 +358,11 @@ impl<A: Assembly> Engine<A> {
         self.log.statistics()
     }
 
+    /// What recovery did when the engine was opened; `None` where there was nothing to recover from.
+    pub const fn recovered(&self) -> Option<log::Recovered> {
+        self.recovered
+    }
+
     /// Takes a checkpoint: what was changed before is written to its place, and the log that is not needed any more is
     /// removed. Others go on meanwhile.
     pub fn checkpoint(&self) -> Result<()> {
@@ -330,30 +373,94 @@ impl<A: Assembly> Engine<A> {
         Ok(())
     }
 
-    /// Takes one if the log has grown enough since the last and nobody else is about to.
-    fn checkpoint_when_due(&self) -> Result<()> {
+    /// Takes one if the log has grown enough since the last and nobody else is about to. If it fails, [`Self::ready`] tells.
+    fn checkpoint_when_due(&self) {
         if !self.lasts() || self.log.grown() < self.options.checkpoint {
-            return Ok(());
+            return;
         }
-        match self.checkpointing.try_lock() {
-            Ok(_checkpointing) => self.checkpoint(),
-            Err(_) => Ok(()),
+        let Ok(_checkpointing) = self.checkpointing.try_lock() else {
+            return;
+        };
+        if let Err(error) = self.checkpoint() {
+            *self.trouble() = Some(error);
         }
+    }
+
+    /// There is trouble, of which more can be said in what this gives.
+    fn trouble(&self) -> MutexGuard<'_, Option<Error>> {
+        let failed = (self.failed_checkpoint.lock()).unwrap_or_else(PoisonError::into_inner);
+        self.troubled.store(true, Ordering::Release);
+        failed
+    }
+
+    /// Something was neither done nor undone.
+    fn break_off(&self) {
+        self.broken.store(true, Ordering::Release);
+        drop(self.trouble());
+    }
+
+    /// Whether a transaction may begin: not in a broken engine, and not before somebody has been told that a checkpoint failed.
+    #[inline]
+    fn ready(&self) -> Result<()> {
+        if self.troubled.load(Ordering::Acquire) {
+            self.tell()
+        } else {
+            Ok(())
+        }
+    }
+
+    #[cold]
+    fn tell(&self) -> Result<()> {
+        self.sound()?;
+        let mut failed = self.trouble();
+        // Whoever breaks it off from now on says so when this is done.
+        self.troubled
+            .store(self.broken.load(Ordering::Acquire), Ordering::Release);
+        failed.take().map_or(Ok(()), Err)
     }
 
     /// Writes everything to its place and closes. An engine that is dropped without this leaves its place as a crash would.
     pub fn close(self) -> Result<()> {
         self.sound()?;
         if self.lasts() {
-            return self.checkpoint();
+            self.checkpoint()?;
+            self.leave_highest()?;
+            return self.log.close();
         }
         self.pages.flush_all()?;
+        self.leave_highest()?;
         self.mark_closed()
     }
 
-    /// Where there is a pool and no log that lasts, leaves a mark that is there until the engine is closed; refuses where one is.
-    fn mark_open(&self) -> Result<()> {
-        let (Some(folder), true) = (&self.folder, A::Pages::REAL && !self.lasts()) else {
+    /// Writes down the largest id of a transaction, for whoever opens the store without a log that would tell.
+    fn leave_highest(&self) -> Result<()> {
+        let (Some(folder), true) = (&self.folder, A::Pages::REAL && A::Transactions::REAL) else {
+            return Ok(());
+        };
+        // Nobody is under way: the oldest is the next.
+        let highest = (self.transactions.oldest().0 - 1).to_le_bytes();
+        let failed = |error| Error::Io(HIGHEST_FILE, error);
+        let file = folder.open(HIGHEST_FILE).map_err(failed)?;
+        file.write(0, &highest).map_err(failed)?;
+        file.sync().map_err(failed)
+    }
+
+    /// What was written down so; 0 where nothing was. Of a store that was closed it is whole.
+    fn earlier(&self) -> Result<TxId> {
+        let (Some(folder), true) = (&self.folder, A::Pages::REAL) else {
+            return Ok(TxId(0));
+        };
+        let failed = |error| Error::Io(HIGHEST_FILE, error);
+        let mut highest = [0; 8];
+        let file = folder.open(HIGHEST_FILE).map_err(failed)?;
+        file.read(0, &mut highest).map_err(failed)?;
+        Ok(TxId(u64::from_le_bytes(highest)))
+    }
+
+    /// Where there is a pool and no log that lasts, leaves a mark that is there until the engine is closed; refuses where one is. A
+    /// log that was left is removed before: it would not know of what is done now.
+    fn mark_open(&self, left: log::Left) -> Result<()> {
+        let Some(folder) = &self.folder else {
             return Ok(());
         };
         let names = folder
@@ -364,6 +471,7 @@ impl<A: Assembly> Engine<A> {
                 "the store was not closed, and has no log that could tell what is missing".into(),
             ));
         }
+        left.remove()?;
         folder
             .open(OPEN_FILE)
             .map_err(|error| Error::Io(OPEN_FILE, error))?;

@@ -4,6 +4,7 @@
     reason = "where calls are nothing to anybody they cost nothing"
 )]
 
+use std::marker::PhantomData;
 use std::ops::ControlFlow;
 use std::sync::atomic::Ordering;
 
@@ -18,6 +19,7 @@ use crate::catalogue::{
     CATALOGUE, Catalogue, Definition, Index, IndexHandle, MOST, Table, TableHandle,
 };
 use crate::heap::{self, Below};
+use crate::latch::Latch;
 use crate::locks::{Lockable, Locks, Mode, Until};
 use crate::log::{Log, Undoer};
 use crate::pages::Pages;
@@ -61,12 +63,36 @@ pub enum Direction {
 }
 
 /// Who calls. A transaction that is under way when this is dropped is rolled back.
+///
+/// It stays on its thread, and so does what it pins: where latches are absent, that is what keeps who reads a pinned record from who
+/// changes it.
+///
+/// ```compile_fail,E0277
+/// # use dyno_glass::assembly::Built;
+/// # use dyno_glass::calls::NoCalls;
+/// # use dyno_glass::catalogue::Resolved;
+/// # use dyno_glass::keys::Words;
+/// # use dyno_glass::latch::NoLatch;
+/// # use dyno_glass::locks::NoLocks;
+/// # use dyno_glass::log::NoLog;
+/// # use dyno_glass::pages::Direct;
+/// # use dyno_glass::transactions::NoTransactions;
+/// # type None = Built<32768, false, NoLatch, Direct<NoLatch, 32768>, NoLog, NoLocks, NoTransactions, Words, Resolved, NoCalls>;
+/// use dyno_glass::engine::Session;
+///
+/// fn elsewhere(session: Session<'_, None>) {
+///     std::thread::scope(|scope| {
+///         scope.spawn(move || drop(session));
+///     });
+/// }
+/// ```
 pub struct Session<'e, A: Assembly> {
     engine: &'e Engine<A>,
     tx: Option<Tx<A>>,
     held: Held<A>,
     intents: Intents,
     calls: A::Calls,
+    here: PhantomData<*const ()>,
 }
 
 /// Which tables a transaction has locked with intent, so that it asks once.
@@ -102,6 +128,7 @@ impl<'e, A: Assembly> Session<'e, A> {
             held: Held::<A>::default(),
             intents: Intents::new(if A::Locks::REAL { MOST } else { 0 }),
             calls: A::Calls::default(),
+            here: PhantomData,
         }
     }
 
@@ -115,11 +142,12 @@ impl<'e, A: Assembly> Session<'e, A> {
         self::call::<A, _, _>(call, self, Self::calls, work)
     }
 
-    /// Begins a transaction. All else, but [`Self::table`] and [`Self::index`], is done within one.
+    /// Begins a transaction. All else, but [`Self::table`] and [`Self::index`], is done within one. An error may be that of a
+    /// checkpoint that failed after somebody's commit, told once: who tries again goes on, with what was committed there to stay.
     #[inline]
     pub fn begin(&mut self) -> Result<()> {
         self.call(Call::Begin, |this| {
-            this.engine.sound()?;
+            this.engine.ready()?;
             if this.tx.is_some() {
                 return Err(Error::Refused("a transaction is under way already".into()));
             }
@@ -129,7 +157,7 @@ impl<'e, A: Assembly> Session<'e, A> {
     }
 
     /// Ends the transaction well: when this returns it lasts as the log's policy says. After an error nobody knows whether it
-    /// does before the engine is opened anew.
+    /// does before the engine is opened anew. A checkpoint that is taken afterwards and fails is no error of this.
     #[inline]
     pub fn commit(&mut self) -> Result<()> {
         self.call(Call::Commit, |this| {
@@ -140,11 +168,12 @@ impl<'e, A: Assembly> Session<'e, A> {
                     .commit(A::Transactions::id(&tx), A::Transactions::last(&tx))
             });
             if committed.is_err() {
-                this.engine.broken.store(true, Ordering::Release);
+                this.engine.break_off();
             }
             this.end(tx);
             committed?;
-            this.engine.checkpoint_when_due()
+            this.engine.checkpoint_when_due();
+            Ok(())
         })
     }
 
@@ -157,7 +186,7 @@ impl<'e, A: Assembly> Session<'e, A> {
             }
             let undone = this.undo_all(&mut tx);
             if undone.is_err() {
-                this.engine.broken.store(true, Ordering::Release);
+                this.engine.break_off();
             }
             this.end(tx);
             undone
@@ -273,11 +302,12 @@ impl<'e, A: Assembly> Session<'e, A> {
     #[inline]
     pub fn pin(&mut self, _table: &'e Table<A::Latch>, rid: Rid) -> Result<Pinned<'e, A>> {
         self.call(Call::Pin, |this| {
-            let pages = &this.engine.pages;
+            let engine = this.engine;
             Ok(Pinned {
-                page: pages.pin(rid.page())?,
-                pages,
+                page: engine.pages.pin(rid.page())?,
+                counted: Counted::new(engine),
                 rid,
+                here: PhantomData,
             })
         })
     }
@@ -464,12 +494,58 @@ impl<A: Assembly> Drop for Session<'_, A> {
     }
 }
 
-/// A record whose page is pinned until this is dropped, which has to be before its session is where latches are absent: only
-/// that nobody else has a session keeps others from the page then.
+/// A record whose page is pinned until this is dropped. It stays on its session's thread, and where latches are absent nobody gets
+/// another session before it is dropped, also when its own is: that is what keeps others from the page then.
+///
+/// ```compile_fail,E0277
+/// # use dyno_glass::assembly::Built;
+/// # use dyno_glass::calls::NoCalls;
+/// # use dyno_glass::catalogue::Resolved;
+/// # use dyno_glass::keys::Words;
+/// # use dyno_glass::latch::NoLatch;
+/// # use dyno_glass::locks::NoLocks;
+/// # use dyno_glass::log::NoLog;
+/// # use dyno_glass::pages::Direct;
+/// # use dyno_glass::transactions::NoTransactions;
+/// # type None = Built<32768, false, NoLatch, Direct<NoLatch, 32768>, NoLog, NoLocks, NoTransactions, Words, Resolved, NoCalls>;
+/// use dyno_glass::engine::Pinned;
+///
+/// fn elsewhere(pinned: Pinned<'_, None>) {
+///     std::thread::scope(|scope| {
+///         scope.spawn(move || pinned.read(<[u8]>::to_vec));
+///     });
+/// }
+/// ```
 pub struct Pinned<'e, A: Assembly> {
     page: <A::Pages as Pages<A::Latch>>::Pin<'e>,
-    pages: &'e A::Pages,
+    // After the page's, so that nobody is let in before it is given back.
+    counted: Counted<'e, A>,
     rid: Rid,
+    here: PhantomData<*const ()>,
+}
+
+/// One of the engine's pins, where these are counted.
+struct Counted<'e, A: Assembly>(&'e Engine<A>);
+
+impl<'e, A: Assembly> Counted<'e, A> {
+    #[inline]
+    fn new(engine: &'e Engine<A>) -> Self {
+        if !A::Latch::REAL {
+            let pins = engine.pins.load(Ordering::Relaxed) + 1;
+            engine.pins.store(pins, Ordering::Relaxed);
+        }
+        Self(engine)
+    }
+}
+
+impl<A: Assembly> Drop for Counted<'_, A> {
+    #[inline]
+    fn drop(&mut self) {
+        if !A::Latch::REAL {
+            let pins = self.0.pins.load(Ordering::Relaxed) - 1;
+            self.0.pins.store(pins, Ordering::Release);
+        }
+    }
 }
 
 impl<A: Assembly> Pinned<'_, A> {
@@ -481,6 +557,6 @@ impl<A: Assembly> Pinned<'_, A> {
     /// Shows the record's bytes, while its page is latched: `with` must not call the engine.
     #[inline]
     pub fn read<R>(&self, with: impl FnOnce(&[u8]) -> R) -> Result<R> {
-        heap::read(self.pages, &self.page, self.rid, with)
+        heap::read(&self.counted.0.pages, &self.page, self.rid, with)
     }
 }

@@ -9,8 +9,10 @@
 //! transaction that deleted something of it, and when that is older than all under way, no ghost is needed any more.
 //!
 //! The pages of a heap are chained: its first, which never changes, then the newest, back to the oldest. Records are
-//! put into one page, the hint, until it is full; then into one that has ghosts to reclaim, else into a new one. Which
-//! pages have ghosts is known in memory alone: after the engine was opened anew, a page is found when something else of it is deleted.
+//! put into one page, the hint, until it is full; then into one that has ghosts to reclaim, then into one that was there when the engine
+//! was opened and has room, else into a new one. Which pages have ghosts is known in memory alone, so after the engine was opened
+//! anew the chain is gone through once, a few pages whenever room is wanted: what it costs is spread, and no heap grows
+//! by being opened.
 //!
 //! Latches: the list of pages with ghosts comes before pages; of pages, two are latched at once only when a new one, which
 //! nobody else knows, is put behind the first.
@@ -37,6 +39,9 @@ pub use slotted::redo;
 /// How many pages with ghosts are looked at before a new page is taken.
 const LOOKS: usize = 4;
 
+/// And how many of those that were there when the engine was opened.
+const LOOKS_BACK: usize = 32;
+
 /// The records of a table.
 pub struct Heap<L: Latch> {
     table: TableId,
@@ -46,8 +51,15 @@ pub struct Heap<L: Latch> {
     epoch: TxId,
     /// The page where the next record is put, unless it is full.
     hint: AtomicU64,
-    /// Pages with ghosts, each once.
-    ghosts: Guarded<L, VecDeque<PageId>>,
+    room: Guarded<L, Room>,
+}
+
+/// Where there may be room.
+struct Room {
+    /// Pages with ghosts, each once, but for ghosts of before the engine was opened.
+    ghosts: VecDeque<PageId>,
+    /// Of the chain, the page that is to be looked at next; those before were looked at since the engine was opened.
+    unseen: PageId,
 }
 
 /// Where a heap's pages come from and its changes go to.
@@ -83,7 +95,10 @@ impl<L: Latch> Heap<L> {
             first,
             epoch,
             hint: AtomicU64::new(PageId::NONE.0),
-            ghosts: Guarded::new(VecDeque::new()),
+            room: Guarded::new(Room {
+                ghosts: VecDeque::new(),
+                unseen: first,
+            }),
         }
     }
 
@@ -156,7 +171,7 @@ impl<L: Latch> Heap<L> {
                 return Ok(rid);
             }
             drop(page);
-            full = self.next_hint(below, chain, oldest, full)?;
+            full = self.next_hint(below, chain, oldest, full, record.len())?;
         }
     }
 
@@ -173,7 +188,7 @@ impl<L: Latch> Heap<L> {
         Ok(hint)
     }
 
-    /// Another page than `full` to put records into, which is no use any more.
+    /// Another page than `full` to put records into, which is no use any more; the next is of that length.
     #[cold]
     fn next_hint<P: Pages<L>, G: Log<L>>(
         &self,
@@ -181,26 +196,47 @@ impl<L: Latch> Heap<L> {
         chain: &mut impl Chain,
         oldest: &impl Fn() -> TxId,
         full: PageId,
+        length: usize,
     ) -> Result<PageId> {
-        let mut ghosts = self.ghosts.exclusive();
+        let mut room = self.room.exclusive();
         let hint = PageId(self.hint.load(Ordering::Relaxed));
         if hint != full {
             // Somebody else has found one meanwhile.
             return Ok(hint);
         }
         let oldest = oldest();
-        for _ in 0..ghosts.len().min(LOOKS) {
-            let Some(id) = ghosts.pop_front() else { break };
+        for _ in 0..room.ghosts.len().min(LOOKS) {
+            let Some(id) = room.ghosts.pop_front() else {
+                break;
+            };
             let pin = below.pages.pin(id)?;
             let mut page = pin.exclusive();
             if slotted::deleter(&page) < oldest {
-                let lsn = chain.structure(Change::HeapReclaim { page: id })?;
-                slotted::reclaim(&mut page);
-                page.changed(lsn);
+                reclaim(&mut page, chain)?;
                 self.hint.store(id.0, Ordering::Relaxed);
                 return Ok(id);
             }
-            ghosts.push_back(id);
+            room.ghosts.push_back(id);
+        }
+        for _ in 0..LOOKS_BACK {
+            let id = room.unseen;
+            if id == PageId::NONE {
+                break;
+            }
+            let pin = below.pages.pin(id)?;
+            let mut page = pin.exclusive();
+            room.unseen = slotted::next(&page);
+            let deleter = slotted::deleter(&page);
+            let has_old_ghosts = deleter != TxId(0)
+                && deleter < oldest
+                && (deleter < self.epoch || !room.ghosts.contains(&id));
+            if has_old_ghosts {
+                reclaim(&mut page, chain)?;
+            }
+            if id != full && slotted::candidates(&page, length).next().is_some() {
+                self.hint.store(id.0, Ordering::Relaxed);
+                return Ok(id);
+            }
         }
         let id = self.extend(below, chain)?;
         self.hint.store(id.0, Ordering::Relaxed);
@@ -288,7 +324,7 @@ impl<L: Latch> Heap<L> {
     /// A page has a ghost more; the newest before was of that transaction.
     pub(crate) fn note(&self, page: PageId, before: TxId) {
         if before < self.epoch {
-            self.ghosts.exclusive().push_back(page);
+            self.room.exclusive().ghosts.push_back(page);
         }
     }
 
@@ -334,6 +370,14 @@ impl<L: Latch> Heap<L> {
         )?;
         target.map_or(Ok(()), |target| self.vacate(below, chain, target))
     }
+}
+
+/// Makes room of a page's ghosts.
+fn reclaim(page: &mut impl Writable, chain: &mut impl Chain) -> Result<()> {
+    let lsn = chain.structure(Change::HeapReclaim { page: page.id() })?;
+    slotted::reclaim(page);
+    page.changed(lsn);
+    Ok(())
 }
 
 /// Shows a record whose page is pinned.

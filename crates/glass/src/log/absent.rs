@@ -47,6 +47,11 @@ impl<L: Latch> LogFiles<L> for NoLog {
     }
 
     #[inline(always)]
+    fn close(&self) -> Result<()> {
+        Ok(())
+    }
+
+    #[inline(always)]
     fn grown(&self) -> u64 {
         0
     }

@@ -7,13 +7,13 @@ use super::segments;
 use crate::pages::disk::{Disk, Folder};
 use crate::{Error, Lsn, Result};
 
-const NAME: &str = "master";
+pub(super) const NAME: &str = "master";
 const MAGIC: &[u8; 8] = b"glasslog";
-/// Of the log's format. 1: the first.
-const VERSION: u32 = 1;
+/// Of the log's format. 1: the first. 2: the master record says whether the store was closed.
+const VERSION: u32 = 2;
 /// The copies are so far apart that none is torn by writing the other.
 const APART: u64 = 4096;
-const LENGTH: usize = 44;
+const LENGTH: usize = 48;
 
 /// What it says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,6 +24,8 @@ pub(super) struct Master {
     pub segment: u64,
     /// Where the record ends that began the last checkpoint; [`Lsn::NONE`] before the first: the store is still being made.
     pub checkpoint: Lsn,
+    /// Whether the store was closed after it, so that nothing is to be recovered; said to be otherwise as soon as it is opened.
+    pub closed: bool,
 }
 
 /// The file.
@@ -83,8 +85,9 @@ fn encode(count: u64, master: &Master) -> [u8; LENGTH] {
     bytes[16..24].copy_from_slice(&count.to_le_bytes());
     bytes[24..32].copy_from_slice(&master.segment.to_le_bytes());
     bytes[32..40].copy_from_slice(&master.checkpoint.0.to_le_bytes());
-    let checksum = crc32c::crc32c(&bytes[..40]);
-    bytes[40..].copy_from_slice(&checksum.to_le_bytes());
+    bytes[40..44].copy_from_slice(&u32::from(master.closed).to_le_bytes());
+    let checksum = crc32c::crc32c(&bytes[..44]);
+    bytes[44..].copy_from_slice(&checksum.to_le_bytes());
     bytes
 }
 
@@ -96,7 +99,7 @@ fn decode(bytes: &[u8; LENGTH]) -> Result<Option<(u64, Master)>> {
         u32::from_le_bytes(number)
     };
     let u64_at = |at: usize| u64::from(u32_at(at)) | u64::from(u32_at(at + 4)) << 32;
-    if &bytes[..8] != MAGIC || u32_at(40) != crc32c::crc32c(&bytes[..40]) {
+    if &bytes[..8] != MAGIC || u32_at(44) != crc32c::crc32c(&bytes[..44]) {
         return Ok(None);
     }
     if u32_at(8) != VERSION {
@@ -107,6 +110,7 @@ fn decode(bytes: &[u8; LENGTH]) -> Result<Option<(u64, Master)>> {
         epoch: u32_at(12),
         segment: u64_at(24),
         checkpoint: Lsn(u64_at(32)),
+        closed: u32_at(40) != 0,
     };
     Ok(Some((u64_at(16), master)))
 }

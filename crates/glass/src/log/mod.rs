@@ -13,6 +13,7 @@ use crate::{IndexId, Lsn, PageId, Result, Rid, TxId};
 
 mod absent;
 mod active;
+mod left;
 mod master;
 mod record;
 mod recovery;
@@ -22,7 +23,8 @@ mod tests;
 mod wal;
 
 pub use absent::NoLog;
-pub use recovery::{Recovery, Redone, Undoer};
+pub(crate) use left::Left;
+pub use recovery::{Recovered, Recovery, Redone, Undoer};
 pub use wal::{Options, Policy, Statistics, Wal};
 
 /// Where changes are written down.
@@ -59,6 +61,10 @@ pub trait LogFiles<L: Latch>: Log<L> {
     ///
     /// After a log is made, the first checkpoint says that there is a store.
     fn checkpoint(&self, dirty: impl FnOnce() -> Result<Vec<(PageId, Lsn)>>) -> Result<()>;
+
+    /// Says that nothing is to be recovered: all pages are in their places, a checkpoint has been taken since, and nothing is logged
+    /// afterwards.
+    fn close(&self) -> Result<()>;
 
     /// Bytes logged since the last checkpoint.
     fn grown(&self) -> u64;

@@ -38,6 +38,7 @@ pub struct Recovery {
     dirty: HashMap<PageId, Lsn>,
     losers: Vec<Active>,
     highest: TxId,
+    recovered: Recovered,
 }
 
 /// How much redo did.
@@ -47,6 +48,19 @@ pub struct Redone {
     pub records: u64,
     /// Changes done again; a record may have several, in as many pages.
     pub changes: u64,
+}
+
+/// What recovery found and did.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Recovered {
+    /// What was done again.
+    pub redone: Redone,
+    /// Transactions that had not ended, and were undone.
+    pub undone: u64,
+    /// Those of them of which a part had been undone already: a rollback, or a recovery, was broken off.
+    pub halfway: u64,
+    /// Whether a checkpoint had begun after the one that recovery began at.
+    pub within_checkpoint: bool,
 }
 
 /// Reads the log as far as it is whole.
@@ -85,6 +99,10 @@ pub(super) fn analyse(segments: Segments, master: &Master) -> Result<Recovery> {
         dirty: analysis.dirty,
         losers,
         highest: analysis.highest,
+        recovered: Recovered {
+            within_checkpoint: analysis.within_checkpoint,
+            ..Recovered::default()
+        },
     })
 }
 
@@ -94,6 +112,7 @@ struct Analysis {
     transactions: HashMap<TxId, Option<Active>>,
     dirty: HashMap<PageId, Lsn>,
     highest: TxId,
+    within_checkpoint: bool,
 }
 
 impl Analysis {
@@ -136,7 +155,8 @@ impl Analysis {
                 }
             }
             // Those of a checkpoint that was not finished, or whose master record was lost.
-            Entry::Active(_) | Entry::Dirty(_) | Entry::CheckpointBegin | Entry::CheckpointEnd => {}
+            Entry::CheckpointBegin => self.within_checkpoint |= end != begin,
+            Entry::Active(_) | Entry::Dirty(_) | Entry::CheckpointEnd => {}
         }
     }
 }
@@ -165,7 +185,7 @@ impl Recovery {
     }
 
     /// Does again what pages lack. Nothing else may be done with them before.
-    pub fn redo<L: Latch, P: Pages<L>>(&mut self, pages: &P) -> Result<Redone> {
+    pub fn redo<L: Latch, P: Pages<L>>(&mut self, pages: &P) -> Result<()> {
         let mut redone = Redone::default();
         let (dirty, end_of_log) = (&self.dirty, self.end);
         let mut at = self.redo_from;
@@ -186,11 +206,13 @@ impl Recovery {
             })?;
             at = end.ok_or_else(|| damaged(at))?;
         }
-        Ok(redone)
+        self.recovered.redone = redone;
+        Ok(())
     }
 
-    /// Takes back what transactions did that had not ended. Gives how many there were.
-    pub fn undo<L: Latch>(mut self, log: &impl Log<L>, undoer: &impl Undoer) -> Result<usize> {
+    /// Takes back what transactions did that had not ended.
+    pub fn undo<L: Latch>(mut self, log: &impl Log<L>, undoer: &impl Undoer) -> Result<Recovered> {
+        self.recovered.undone = self.losers.len() as u64;
         // What is to be looked at next, the newest of all first, and the last record of its transaction.
         let mut rest: BinaryHeap<(Lsn, TxId, Lsn)> = (self.losers.iter())
             .map(|loser| (loser.last, loser.tx, loser.last))
@@ -206,7 +228,11 @@ impl Recovery {
                         let last = undoer.undo(tx, last, head.previous, undo)?;
                         (head.previous, last)
                     }
-                    Entry::Record(Record::Compensation(_, next)) => (next, last),
+                    Entry::Record(Record::Compensation(_, next)) => {
+                        // After the first there is none: it says what is next.
+                        self.recovered.halfway += 1;
+                        (next, last)
+                    }
                     Entry::Record(Record::Structure(_)) => (head.previous, last),
                     _ => return Ok(None),
                 };
@@ -219,7 +245,7 @@ impl Recovery {
                 rest.push((next, tx, last));
             }
         }
-        Ok(self.losers.len())
+        Ok(self.recovered)
     }
 }
 

@@ -146,11 +146,11 @@ pub(super) fn present(folder: &dyn Folder) -> Result<BTreeSet<u64>> {
         .collect())
 }
 
-fn name(number: u64) -> String {
+pub(super) fn name(number: u64) -> String {
     format!("{PREFIX}{number:010}")
 }
 
-fn failed(what: &'static str) -> impl Fn(std::io::Error) -> Error {
+pub(super) fn failed(what: &'static str) -> impl Fn(std::io::Error) -> Error {
     move |error| {
         let message = format!("a file of it could not be {what}: {error}");
         Error::Io("the log", std::io::Error::new(error.kind(), message))

@@ -153,6 +153,7 @@ impl<L: Latch> Wal<L> {
             epoch,
             segment,
             checkpoint: found.map_or(Lsn::NONE, |master| master.checkpoint),
+            closed: false,
         };
         file.set(master)?;
         let end = recovery.as_ref().map_or(Lsn::NONE, Recovery::end);
@@ -452,6 +453,17 @@ impl<L: Latch> LogFiles<L> for Wal<L> {
         let first_change = dirty.iter().map(|(_, lsn)| *lsn).min();
         // That a file stays is no harm to the log: it is told, and the log goes on.
         self.with_files(|files| Ok(files.remove_before(begin, first_change, oldest)))?
+    }
+
+    fn close(&self) -> Result<()> {
+        let mut master = self.master.lock();
+        match master.as_mut().map(|file| (file.now(), file)) {
+            Some((Some(now), file)) => file.set(Master {
+                closed: true,
+                ..now
+            }),
+            _ => Ok(()),
+        }
     }
 
     fn grown(&self) -> u64 {

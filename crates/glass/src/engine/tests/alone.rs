@@ -324,13 +324,17 @@ fn refusing<A: Assembly<Calls = Counted>>(_: &str) {
         Err(Error::Refused(_))
     ));
     assert_eq!(pinned.read(<[u8]>::to_vec).expect("it is there"), b"one");
-    drop(pinned);
     session.commit().expect("no fault");
     if !(A::Latch::REAL && A::Locks::REAL) {
         assert!(matches!(engine.session(), Err(Error::Refused(_))));
         assert!(matches!(engine.verify(), Err(Error::Refused(_))));
     }
     drop(session);
+    // What is pinned still keeps others away, who could change it under its reader.
+    assert_eq!(engine.session().is_err(), !A::Latch::REAL);
+    assert_eq!(pinned.read(<[u8]>::to_vec).expect("it is there"), b"one");
+    drop(pinned);
+    assert!(engine.session().is_ok());
     assert!(matches!(
         engine.create_index("late", &goods.table, &shape),
         Err(Error::Refused(_))
@@ -412,6 +416,54 @@ fn recycling<A: Assembly<Calls = Counted>>(name: &str) {
 #[test]
 fn what_is_deleted_makes_room_for_what_is_created() {
     in_each!(recycling);
+}
+
+fn reopening<A: Assembly<Calls = Counted>>(name: &str) {
+    if !A::Pages::REAL {
+        return;
+    }
+    let folder = &CrashFolder::new();
+    let engine = open::<A>(folder);
+    let goods = Goods::make(&engine);
+    let mut session = engine.session().expect("nobody else");
+    session.begin().expect("none is under way");
+    for number in 0..200 {
+        goods
+            .add(&mut session, number, &[1; 400])
+            .expect("no fault");
+    }
+    session.commit().expect("no fault");
+    drop(session);
+    let before = engine.verify().expect("whole");
+    engine.close().expect("no fault");
+    for round in 0..40 {
+        let engine = open::<A>(folder);
+        let goods = Goods::find(&engine);
+        let mut session = engine.session().expect("nobody else");
+        // As many as there were, also of those that have never been deleted; what is deleted last leaves ghosts behind.
+        for number in round * 20..round * 20 + 20 {
+            session.begin().expect("none is under way");
+            goods
+                .add(&mut session, number + 200, &[1; 400])
+                .expect("no fault");
+            assert!(goods.take(&mut session, number).expect("no fault"));
+            session.commit().expect("no fault");
+        }
+        drop(session);
+        engine.verify().expect("whole");
+        engine.close().expect("no fault");
+    }
+    let after = open::<A>(folder).verify().expect("whole");
+    assert_eq!(after.records, before.records);
+    assert!(
+        after.used <= before.used + 4,
+        "{name}: {before:?} became {after:?}"
+    );
+}
+
+#[test]
+fn a_store_that_is_opened_often_does_not_grow() {
+    in_each!(reopening);
 }
 
 fn not_closing<A: Assembly<Calls = Counted>>(_: &str) {

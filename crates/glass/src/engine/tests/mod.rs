@@ -24,6 +24,7 @@ use crate::pages::{Direct, Pool};
 use crate::transactions::{NoTransactions, Real};
 
 mod alone;
+mod faults;
 mod together;
 
 /// Little enough that pages are evicted.

@@ -162,15 +162,15 @@ struct GivingWay;
 
 impl TestOfSeveral for GivingWay {
     fn run<A: Assembly>(&self, engine: &Engine<A>, goods: &Goods) {
-        let mut one = engine.session().expect("open to all");
-        one.begin().expect("none is under way");
-        assert!(goods.paint(&mut one, 10, 1, b"one").expect("no fault"));
         let mut other = engine.session().expect("open to all");
         other.begin().expect("none is under way");
         assert!(goods.paint(&mut other, 20, 1, b"other").expect("no fault"));
         let waits = engine.locks().waits;
         thread::scope(|scope| {
             let waiting = scope.spawn(move || {
+                let mut one = engine.session().expect("open to all");
+                one.begin().expect("none is under way");
+                assert!(goods.paint(&mut one, 10, 1, b"one").expect("no fault"));
                 assert!(goods.paint(&mut one, 20, 1, b"one").expect("it goes on"));
                 one.commit().expect("no fault");
             });
