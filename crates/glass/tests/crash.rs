@@ -10,6 +10,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Debug;
 use std::ops::ControlFlow;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -129,7 +130,7 @@ struct Model {
     /// With all that was asked to be committed.
     rows: BTreeMap<Place, Row>,
     /// Those without an answer that promises that they last, in the order in which they asked. Others may have gone on from
-    /// there, since one that was committed has no good answer either where the checkpoint failed that it was to take.
+    /// there, where commits are not synced.
     unanswered: BTreeMap<u64, Unanswered>,
     asked: u64,
 }
@@ -195,6 +196,7 @@ struct Store<A: Assembly> {
     folder: CrashFolder,
     /// Whether what is committed is there to stay.
     lasts: bool,
+    rollback_interrupted: AtomicBool,
 }
 
 impl<A: Assembly> Store<A> {
@@ -235,6 +237,7 @@ impl<A: Assembly> Store<A> {
             tables,
             folder: folder.clone(),
             lasts: policy == Policy::Synced,
+            rollback_interrupted: AtomicBool::new(false),
         })
     }
 
@@ -319,7 +322,14 @@ impl<A: Assembly> Store<A> {
                         model.lock().unwrap().unanswered.remove(&asked);
                     }
                 }
-                Ok(()) | Err(Error::Deadlock | Error::LockTimeout) => session.rollback()?,
+                Ok(()) | Err(Error::Deadlock | Error::LockTimeout) => {
+                    let was_dark = self.folder.has_failed();
+                    let undone = session.rollback();
+                    if undone.is_err() && !was_dark {
+                        self.rollback_interrupted.store(true, Ordering::Relaxed);
+                    }
+                    undone?;
+                }
                 Err(error) => return Err(error),
             }
         }
@@ -406,6 +416,14 @@ struct Tally {
     working: u64,
     after: u64,
     unanswered: u64,
+    /// Points within a checkpoint, as far as the log shows.
+    checkpoint: u64,
+    /// Within a rollback.
+    rollback: u64,
+    /// Within what a recovery undid, as the log of the next shows.
+    undoing: u64,
+    /// Transactions that recovery undid.
+    undone: u64,
 }
 
 /// Crashes so many times. `DYNO_CRASH_SEED` is where the random numbers begin.
@@ -415,11 +433,13 @@ fn crash<A: Assembly>(points: u64, sessions: u64, policy: Policy) {
     let mut folder = CrashFolder::new();
     let mut model = Mutex::new(Model::default());
     let mut tally = Tally::default();
+    let (mut was_opening, mut was_in_rollback) = (false, false);
     for point in 0..points {
-        // Heaps forget which of their pages have room when they are closed, and grow by some at each opening.
+        // Not all crashes are those of a store that has had many.
         if point % 200 == 0 {
             folder = CrashFolder::new();
             model = Mutex::new(Model::default());
+            (was_opening, was_in_rollback) = (false, false);
         }
         // Half of the times it fails while the store is opened, if that takes so long.
         if random.below(2) == 0 {
@@ -430,11 +450,19 @@ fn crash<A: Assembly>(points: u64, sessions: u64, policy: Policy) {
             Err(error) => {
                 assert!(folder.has_failed(), "point {point} of seed {seed}: {error}");
                 tally.opening += 1;
+                was_opening = true;
                 folder = folder.crash(random.next());
                 continue;
             }
         };
         folder.fail_power_at(u64::MAX);
+        if let Some(recovered) = store.engine.recovered() {
+            let is_halfway = recovered.halfway > 0;
+            tally.undone += recovered.undone;
+            tally.undoing += u64::from(was_opening && is_halfway);
+            tally.rollback += u64::from(was_in_rollback || (!was_opening && is_halfway));
+            tally.checkpoint += u64::from(recovered.within_checkpoint);
+        }
         let found = store
             .rows()
             .unwrap_or_else(|error| panic!("point {point} of seed {seed}: {error}"));
@@ -462,10 +490,15 @@ fn crash<A: Assembly>(points: u64, sessions: u64, policy: Policy) {
         } else {
             &mut tally.after
         }) += 1;
+        was_opening = false;
+        was_in_rollback = store.rollback_interrupted.load(Ordering::Relaxed);
         drop(store);
         folder = folder.crash(random.next());
     }
-    println!("{tally:?}, {} rows", model.lock().unwrap().rows.len());
+    println!(
+        "{points} points of seed {seed}: {tally:?}, {} rows",
+        model.lock().unwrap().rows.len()
+    );
 }
 
 /// As many as are asked for, of so many as a rule.
