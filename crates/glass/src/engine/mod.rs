@@ -335,7 +335,7 @@ impl<A: Assembly> Engine<A> {
         // Made at once, so that it is not counted any more where it is refused.
         let session = Session::new(self);
         let is_alone = before == 0 && self.pins.load(Ordering::Acquire) == 0;
-        if !is_alone && !(A::Latch::REAL && A::Locks::REAL) {
+        if !(is_alone || A::Latch::REAL && A::Locks::REAL) {
             return Err(Error::Refused(
                 "one session may be open at a time in this assembly".into(),
             ));
