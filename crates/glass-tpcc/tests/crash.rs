@@ -165,7 +165,7 @@ fn waver(
                     let key = [1, any(10), any(CUSTOMERS)].map(keys::int).concat();
                     let rid = session.lookup(index, &key, Access::Change)?.unwrap();
                     let pinned = session.pin(table, rid)?;
-                    let mut record = pinned.read(<[u8]>::to_vec)?;
+                    let mut record = session.read(&pinned, <[u8]>::to_vec)?;
                     record.resize(TOO_LONG, 0xee);
                     session.replace(table, &pinned, &record)
                 }

@@ -279,7 +279,8 @@ impl<A: Assembly> Store<A> {
             )?;
             assert_eq!(found.len(), groups.len());
             for (key, rid) in found {
-                let (is, row) = session.pin(table, rid)?.read(Row::decode)?;
+                let pinned = session.pin(table, rid)?;
+                let (is, row) = session.read(&pinned, Row::decode)?;
                 assert_eq!(is, key);
                 assert!(groups.contains(&(row.grouped(key).to_vec(), rid)));
                 rows.insert((number, key), row);
@@ -375,7 +376,7 @@ impl<A: Assembly> Store<A> {
             return Ok(());
         };
         let pinned = session.pin(table, rid)?;
-        let (is, old) = pinned.read(Row::decode)?;
+        let (is, old) = session.read(&pinned, Row::decode)?;
         self.agrees((is, Some(&old)), (key, expected.as_ref()))?;
         match random.below(6) {
             0 | 1 => {

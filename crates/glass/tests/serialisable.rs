@@ -435,7 +435,8 @@ impl<A: Assembly> User<'_, '_, A> {
 
     fn read(&mut self, rid: Rid) -> Result<(u32, Thing)> {
         let table = self.session.table(&self.shared.table)?;
-        self.session.pin(table, rid)?.read(Thing::of)
+        let pinned = self.session.pin(table, rid)?;
+        self.session.read(&pinned, Thing::of)
     }
 
     /// Either way, sometimes not to its end.

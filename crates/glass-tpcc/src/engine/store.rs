@@ -211,14 +211,13 @@ impl<'e, A: Assembly> EngineStore<'e, A> {
 
     /// Shows a row that is held; `None` where it is not.
     fn held<R>(
+        session: &Session<'e, A>,
         pinned: Option<&Pinned<'e, A>>,
         what: &str,
         with: impl FnOnce(&[u8]) -> R,
     ) -> Result<R> {
-        pinned
-            .ok_or_else(|| missing(what))?
-            .read(with)
-            .map_err(told)
+        let pinned = pinned.ok_or_else(|| missing(what))?;
+        session.read(pinned, with).map_err(told)
     }
 
     /// Goes through the rows of an index from a key to another, the least first, into [`Self::rids`].
@@ -323,41 +322,51 @@ impl<A: Assembly> Store for EngineStore<'_, A> {
 
     fn warehouse_tax(&mut self, warehouse: i64) -> Result<i64> {
         let pinned = self.find(Index::Warehouse, &key::<1, 4>([warehouse])?, Access::Read)?;
-        pinned.read(|record| int(record, W_TAX)).map_err(told)
+        self.session
+            .read(&pinned, |record| int(record, W_TAX))
+            .map_err(told)
     }
 
     fn warehouse(&mut self, warehouse: i64, into: &mut Place) -> Result<()> {
         self.hold_warehouse(warehouse)?;
         let held = self.held.warehouse.as_ref().map(|(_, pinned)| pinned);
-        Self::held(held, "warehouse", |record| {
+        Self::held(&self.session, held, "warehouse", |record| {
             read_place(into, record, &W_TEXTS, W_STATE, W_ZIP);
         })
     }
 
     fn add_to_warehouse(&mut self, warehouse: i64, amount: i64) -> Result<()> {
         let pinned = self.warehouse_to_change(warehouse)?;
-        let ytd = pinned.read(|record| large(record, W_YTD)).map_err(told)? + amount;
+        let ytd = self
+            .session
+            .read(&pinned, |record| large(record, W_YTD))
+            .map_err(told)?
+            + amount;
         self.update(&pinned, W_YTD, &ytd.to_le_bytes())
     }
 
     fn district(&mut self, warehouse: i64, district: i64, into: &mut Place) -> Result<()> {
         self.hold_district(warehouse, district)?;
         let held = self.held.district.as_ref().map(|(_, pinned)| pinned);
-        Self::held(held, "district", |record| {
+        Self::held(&self.session, held, "district", |record| {
             read_place(into, record, &D_TEXTS, D_STATE, D_ZIP);
         })
     }
 
     fn add_to_district(&mut self, warehouse: i64, district: i64, amount: i64) -> Result<()> {
         let pinned = self.district_to_change(warehouse, district)?;
-        let ytd = pinned.read(|record| large(record, D_YTD)).map_err(told)? + amount;
+        let ytd = self
+            .session
+            .read(&pinned, |record| large(record, D_YTD))
+            .map_err(told)?
+            + amount;
         self.update(&pinned, D_YTD, &ytd.to_le_bytes())
     }
 
     fn next_order(&mut self, warehouse: i64, district: i64) -> Result<NextOrder> {
         self.hold_district(warehouse, district)?;
         let held = self.held.district.as_ref().map(|(_, pinned)| pinned);
-        Self::held(held, "district", |record| NextOrder {
+        Self::held(&self.session, held, "district", |record| NextOrder {
             tax: int(record, D_TAX),
             number: int(record, D_NEXT_O_ID),
         })
@@ -369,7 +378,9 @@ impl<A: Assembly> Store for EngineStore<'_, A> {
             &key::<2, 8>([warehouse, district])?,
             Access::Read,
         )?;
-        pinned.read(|record| int(record, D_NEXT_O_ID)).map_err(told)
+        self.session
+            .read(&pinned, |record| int(record, D_NEXT_O_ID))
+            .map_err(told)
     }
 
     fn set_next_order(&mut self, warehouse: i64, district: i64, number: i64) -> Result<()> {
@@ -386,13 +397,13 @@ impl<A: Assembly> Store for EngineStore<'_, A> {
             read(&mut into.last_name, text(record, C_LAST));
             read(&mut into.credit, fixed(record, C_CREDIT, CREDIT));
         };
-        pinned.read(read_all).map_err(told)
+        self.session.read(&pinned, read_all).map_err(told)
     }
 
     fn payer(&mut self, customer: CustomerKey, into: &mut Payer) -> Result<()> {
         self.hold_customer(customer)?;
         let held = self.held.customer.as_ref().map(|(_, pinned)| pinned);
-        Self::held(held, "customer", |record| {
+        Self::held(&self.session, held, "customer", |record| {
             read_names(&mut into.names, record);
             let [first, second, city] = C_TEXTS.map(|at| text(record, at));
             let address = [
@@ -417,7 +428,9 @@ impl<A: Assembly> Store for EngineStore<'_, A> {
     fn customer_data(&mut self, customer: CustomerKey, into: &mut String) -> Result<()> {
         self.hold_customer(customer)?;
         let held = self.held.customer.as_ref().map(|(_, pinned)| pinned);
-        Self::held(held, "customer", |record| read(into, text(record, C_DATA)))
+        Self::held(&self.session, held, "customer", |record| {
+            read(into, text(record, C_DATA))
+        })
     }
 
     fn pay(&mut self, customer: CustomerKey, amount: i64, data: Option<&str>) -> Result<()> {
@@ -440,11 +453,11 @@ impl<A: Assembly> Store for EngineStore<'_, A> {
             Ok(changed)
         };
         let Some(data) = data else {
-            let changed = pinned.read(paid).map_err(told)??;
+            let changed = self.session.read(&pinned, paid).map_err(told)??;
             return self.update(&pinned, C_BALANCE, &changed);
         };
         let mut record = std::mem::take(&mut self.record);
-        let made = pinned.read(|before| {
+        let made = self.session.read(&pinned, |before| {
             with_last_text(before, C_DATA, data, &mut record)?;
             record[C_BALANCE..C_BALANCE + CHANGED].copy_from_slice(&paid(before)?);
             Ok(())
@@ -497,7 +510,7 @@ impl<A: Assembly> Store for EngineStore<'_, A> {
             into.balance = large(record, C_BALANCE);
             read_names(&mut into.names, record);
         };
-        pinned.read(read_all).map_err(told)
+        self.session.read(&pinned, read_all).map_err(told)
     }
 
     fn insert_history(&mut self, history: &History<'_>) -> Result<()> {
@@ -529,7 +542,8 @@ impl<A: Assembly> Store for EngineStore<'_, A> {
                     read(&mut into.name, text(record, I_NAME));
                     read(&mut into.data, text(record, I_DATA));
                 };
-                self.pin(Table::Item, rid)?.read(read_all).map_err(told)?;
+                let pinned = self.pin(Table::Item, rid)?;
+                self.session.read(&pinned, read_all).map_err(told)?;
             }
         }
         Ok(())
@@ -554,7 +568,7 @@ impl<A: Assembly> Store for EngineStore<'_, A> {
                     read(&mut into.district_info, fixed(record, info, DIST));
                     read(&mut into.data, text(record, S_DATA));
                 };
-                pinned.read(read_all).map_err(told)?;
+                self.session.read(&pinned, read_all).map_err(told)?;
                 if let Some(held) = self.held.stocks.get_mut(place) {
                     *held = Some((*stock, pinned));
                 }
@@ -577,7 +591,7 @@ impl<A: Assembly> Store for EngineStore<'_, A> {
                     Access::Change,
                 )?,
             };
-            let changed = pinned.read(|record| -> Result<_> {
+            let changed = self.session.read(&pinned, |record| -> Result<_> {
                 let mut changed = [0; CHANGED];
                 let remote = int(record, S_REMOTE_CNT) + i64::from(change.remote);
                 put_int(&mut changed, 0, change.quantity)?;
@@ -690,7 +704,7 @@ impl<A: Assembly> Store for EngineStore<'_, A> {
             entered: large(record, O_ENTRY_D),
             carrier: int_or_null(record, O_CARRIER_ID),
         };
-        pinned.read(read_all).map_err(told)
+        self.session.read(&pinned, read_all).map_err(told)
     }
 
     fn order_lines(
@@ -702,7 +716,7 @@ impl<A: Assembly> Store for EngineStore<'_, A> {
     ) -> Result<()> {
         into.clear();
         self.collect_lines(warehouse, district, [order; 2], Access::Read)?;
-        self.each_line(|_, pinned| {
+        self.each_line(|store, pinned| {
             let read_all = |record: &[u8]| LineStatus {
                 item: int(record, OL_I_ID),
                 supply_warehouse: int(record, OL_SUPPLY_W_ID),
@@ -710,7 +724,7 @@ impl<A: Assembly> Store for EngineStore<'_, A> {
                 amount: large(record, OL_AMOUNT),
                 delivered: large_or_null(record, OL_DELIVERY_D),
             };
-            into.push(pinned.read(read_all).map_err(told)?);
+            into.push(store.session.read(&pinned, read_all).map_err(told)?);
             Ok(())
         })
     }
@@ -752,7 +766,10 @@ impl<A: Assembly> Store for EngineStore<'_, A> {
     fn customers_of_orders(&mut self, warehouse: i64, due: &mut [Due]) -> Result<()> {
         for due in due {
             let pinned = self.order(warehouse, due)?;
-            due.customer = pinned.read(|record| int(record, O_C_ID)).map_err(told)?;
+            due.customer = self
+                .session
+                .read(&pinned, |record| int(record, O_C_ID))
+                .map_err(told)?;
         }
         Ok(())
     }
@@ -771,10 +788,9 @@ impl<A: Assembly> Store for EngineStore<'_, A> {
         for due in due {
             self.collect_lines(warehouse, due.district, [due.order; 2], Access::Change)?;
             due.amount = 0;
-            self.each_line(|_, pinned| {
-                due.amount += pinned
-                    .read(|record| large(record, OL_AMOUNT))
-                    .map_err(told)?;
+            self.each_line(|store, pinned| {
+                let amount = (store.session).read(&pinned, |record| large(record, OL_AMOUNT));
+                due.amount += amount.map_err(told)?;
                 Ok(())
             })?;
         }
@@ -800,7 +816,7 @@ impl<A: Assembly> Store for EngineStore<'_, A> {
         for due in due {
             let key = key::<3, 12>([warehouse, due.district, due.customer])?;
             let pinned = self.find(Index::Customer, &key, Access::Change)?;
-            let changed = pinned.read(|record| -> Result<_> {
+            let changed = self.session.read(&pinned, |record| -> Result<_> {
                 let mut changed = [0; CHANGED];
                 changed.copy_from_slice(&record[C_BALANCE..C_BALANCE + CHANGED]);
                 put_large(&mut changed, 0, large(record, C_BALANCE) + due.amount);
@@ -827,8 +843,9 @@ impl<A: Assembly> Store for EngineStore<'_, A> {
         let mut items = std::mem::take(&mut self.items);
         items.clear();
         self.collect_lines(warehouse, district, [first, end - 1], Access::Read)?;
-        self.each_line(|_, pinned| {
-            items.push(pinned.read(|record| int(record, OL_I_ID)).map_err(told)?);
+        self.each_line(|store, pinned| {
+            let item = (store.session).read(&pinned, |record| int(record, OL_I_ID));
+            items.push(item.map_err(told)?);
             Ok(())
         })?;
         items.sort_unstable();
@@ -840,9 +857,8 @@ impl<A: Assembly> Store for EngineStore<'_, A> {
                 &key::<2, 8>([warehouse, *item])?,
                 Access::Read,
             )? {
-                let quantity = self
-                    .pin(Table::Stock, rid)?
-                    .read(|record| int(record, S_QUANTITY));
+                let pinned = self.pin(Table::Stock, rid)?;
+                let quantity = (self.session).read(&pinned, |record| int(record, S_QUANTITY));
                 low += i64::from(quantity.map_err(told)? < threshold);
             }
         }

@@ -122,6 +122,15 @@ impl<A: Assembly> Engine<A> {
             }
             _ => None,
         };
+        // Where a node is split three pages' worth is logged at once, and a page's where one is given back.
+        let least = 4 * A::PAGE;
+        if A::Log::REAL && options.log.buffer < least {
+            return Err(Error::Refused(format!(
+                "the log's buffer has {} bytes, and pages of {} need {least} at least",
+                options.log.buffer,
+                A::PAGE
+            )));
+        }
         let (log, recovery) = A::Log::open(folder.clone(), &options.log)?;
         let log = Arc::new(log);
         let ahead = Arc::clone(&log);
@@ -196,7 +205,7 @@ impl<A: Assembly> Engine<A> {
         self.recovered = Some(recovery.undo(&*self.log, self)?);
         self.directory = Directory::default();
         self.load()?;
-        self.checkpoint()
+        self.take_checkpoint()
     }
 
     /// Makes the catalogue of a new store.
@@ -324,8 +333,8 @@ impl<A: Assembly> Engine<A> {
         table: &TableHandle,
         visit: impl FnMut(Rid, &[u8]) -> Result<()>,
     ) -> Result<()> {
-        let table = self.session()?.table(table)?;
-        table.heap.each(&self.pages, visit)
+        let mut session = self.session()?;
+        session.table(table)?.heap.each(&self.pages, visit)
     }
 
     /// A session. One at a time where latches or locks are absent: [`Error::Refused`]. Without latches, none while anything
@@ -348,9 +357,11 @@ impl<A: Assembly> Engine<A> {
         self.pages.statistics()
     }
 
-    /// How often locks were had and waited for, since the engine was opened.
-    pub fn locks(&self) -> locks::Statistics {
-        self.locks.statistics()
+    /// How often locks were had and waited for, since the engine was opened. No session may be open where only one may be
+    /// at a time.
+    pub fn locks(&self) -> Result<locks::Statistics> {
+        let _session = self.session()?;
+        Ok(self.locks.statistics())
     }
 
     /// What the log has done since it was opened.
@@ -364,8 +375,13 @@ impl<A: Assembly> Engine<A> {
     }
 
     /// Takes a checkpoint: what was changed before is written to its place, and the log that is not needed any more is
-    /// removed. Others go on meanwhile.
+    /// removed. Others go on meanwhile. No session may be open where only one may be at a time.
     pub fn checkpoint(&self) -> Result<()> {
+        let _session = self.session()?;
+        self.take_checkpoint()
+    }
+
+    fn take_checkpoint(&self) -> Result<()> {
         if self.lasts() {
             self.pages.flush_all()?;
             self.log.checkpoint(|| Ok(self.pages.dirty_pages()))?;
@@ -381,7 +397,7 @@ impl<A: Assembly> Engine<A> {
         let Ok(_checkpointing) = self.checkpointing.try_lock() else {
             return;
         };
-        if let Err(error) = self.checkpoint() {
+        if let Err(error) = self.take_checkpoint() {
             *self.trouble() = Some(error);
         }
     }
@@ -423,7 +439,7 @@ impl<A: Assembly> Engine<A> {
     pub fn close(self) -> Result<()> {
         self.sound()?;
         if self.lasts() {
-            self.checkpoint()?;
+            self.take_checkpoint()?;
             self.leave_highest()?;
             return self.log.close();
         }
@@ -438,7 +454,7 @@ impl<A: Assembly> Engine<A> {
             return Ok(());
         };
         // Nobody is under way: the oldest is the next.
-        let highest = (self.transactions.oldest().0 - 1).to_le_bytes();
+        let highest = self.transactions.oldest().0.saturating_sub(1).to_le_bytes();
         let failed = |error| Error::Io(HIGHEST_FILE, error);
         let file = folder.open(HIGHEST_FILE).map_err(failed)?;
         file.write(0, &highest).map_err(failed)?;

@@ -312,6 +312,13 @@ impl<'e, A: Assembly> Session<'e, A> {
         })
     }
 
+    /// Shows a pinned record's bytes while its page is latched: `with` must not call the engine. That it cannot by this session
+    /// is what makes it sound where there are no latches.
+    #[inline]
+    pub fn read<R>(&self, pinned: &Pinned<'e, A>, with: impl FnOnce(&[u8]) -> R) -> Result<R> {
+        heap::read(&pinned.counted.0.pages, &pinned.page, pinned.rid, with)
+    }
+
     /// Replaces bytes of a record from `offset` on; its length stays.
     #[inline]
     pub fn update(&mut self, pinned: &Pinned<'e, A>, offset: usize, bytes: &[u8]) -> Result<()> {
@@ -512,7 +519,7 @@ impl<A: Assembly> Drop for Session<'_, A> {
 ///
 /// fn elsewhere(pinned: Pinned<'_, None>) {
 ///     std::thread::scope(|scope| {
-///         scope.spawn(move || pinned.read(<[u8]>::to_vec));
+///         scope.spawn(move || drop(pinned));
 ///     });
 /// }
 /// ```
@@ -552,11 +559,5 @@ impl<A: Assembly> Pinned<'_, A> {
     /// Which record it is.
     pub const fn rid(&self) -> Rid {
         self.rid
-    }
-
-    /// Shows the record's bytes, while its page is latched: `with` must not call the engine.
-    #[inline]
-    pub fn read<R>(&self, with: impl FnOnce(&[u8]) -> R) -> Result<R> {
-        heap::read(&self.counted.0.pages, &self.page, self.rid, with)
     }
 }

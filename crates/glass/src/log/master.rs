@@ -10,7 +10,7 @@ use crate::{Error, Lsn, Result};
 pub(super) const NAME: &str = "master";
 const MAGIC: &[u8; 8] = b"glasslog";
 /// Of the log's format. 1: the first. 2: the master record says whether the store was closed.
-const VERSION: u32 = 2;
+const VERSION: u32 = 1;
 /// The copies are so far apart that none is torn by writing the other.
 const APART: u64 = 4096;
 const LENGTH: usize = 48;

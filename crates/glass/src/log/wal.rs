@@ -94,7 +94,8 @@ pub struct Wal<L> {
     master: Mutex<Option<MasterFile>>,
     syncs: AtomicU64,
     bytes_written: AtomicU64,
-    opened_end: Lsn,
+    /// Of what was put into the buffer, for whoever asks without the latch.
+    appended: AtomicU64,
 }
 
 struct Buffer {
@@ -197,7 +198,7 @@ impl<L: Latch> Wal<L> {
             master: Mutex::new(master),
             syncs: AtomicU64::new(0),
             bytes_written: AtomicU64::new(0),
-            opened_end: end,
+            appended: AtomicU64::new(0),
         }
     }
 
@@ -223,7 +224,11 @@ impl<L: Latch> Wal<L> {
         loop {
             let mut buffer = self.buffer.exclusive();
             if buffer.has_room(length) {
-                return Ok(put(&mut buffer));
+                let done = put(&mut buffer);
+                // Nobody else stores it while the buffer is latched.
+                let appended = self.appended.load(Ordering::Relaxed) + length as u64;
+                self.appended.store(appended, Ordering::Relaxed);
+                return Ok(done);
             }
             let (end, longest) = (buffer.end(), buffer.longest());
             drop(buffer);
@@ -472,7 +477,7 @@ impl<L: Latch> LogFiles<L> for Wal<L> {
 
     fn statistics(&self) -> Statistics {
         Statistics {
-            appended: self.end_of_log().0 - self.opened_end.0,
+            appended: self.appended.load(Ordering::Relaxed),
             written: self.bytes_written.load(Ordering::Relaxed),
             syncs: self.syncs.load(Ordering::Relaxed),
         }

@@ -70,6 +70,7 @@ impl<L: Latch> Transactions for Real<L> {
     fn continue_after(&self, tx: TxId) {
         let mut table = self.table.exclusive();
         table.newest = table.newest.max(tx.0);
+        self.oldest.fetch_max(table.newest + 1, Ordering::Release);
     }
 
     #[inline]

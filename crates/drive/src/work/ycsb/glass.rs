@@ -92,7 +92,8 @@ impl<'e, A: Assembly> UserRows<'e, A> {
                 let message = "there are no rows; run a job of phase load on this store first";
                 return Err(OperationError::new(ErrorKind::Refused, message));
             };
-            let length = rows.pin(rid)?.read(<[u8]>::len).map_err(told)?;
+            let pinned = rows.pin(rid)?;
+            let length = rows.session.read(&pinned, <[u8]>::len).map_err(told)?;
             if length == rows.shape.job.table.row_length() {
                 return Ok(());
             }
@@ -228,7 +229,7 @@ impl<'e, A: Assembly> UserRows<'e, A> {
             }
             Ok(())
         };
-        pinned.read(look).map_err(told)?
+        self.session.read(pinned, look).map_err(told)?
     }
 }
 

@@ -323,18 +323,34 @@ fn refusing<A: Assembly<Calls = Counted>>(_: &str) {
         session.update(&pinned, 2, b"xx"),
         Err(Error::Refused(_))
     ));
-    assert_eq!(pinned.read(<[u8]>::to_vec).expect("it is there"), b"one");
+    assert_eq!(
+        session.read(&pinned, <[u8]>::to_vec).expect("it is there"),
+        b"one"
+    );
     session.commit().expect("no fault");
     if !(A::Latch::REAL && A::Locks::REAL) {
         assert!(matches!(engine.session(), Err(Error::Refused(_))));
         assert!(matches!(engine.verify(), Err(Error::Refused(_))));
+        assert!(matches!(engine.checkpoint(), Err(Error::Refused(_))));
+        assert!(matches!(engine.locks(), Err(Error::Refused(_))));
     }
     drop(session);
     // What is pinned still keeps others away, who could change it under its reader.
     assert_eq!(engine.session().is_err(), !A::Latch::REAL);
-    assert_eq!(pinned.read(<[u8]>::to_vec).expect("it is there"), b"one");
     drop(pinned);
     assert!(engine.session().is_ok());
+    let mut seen = 0;
+    let each = engine.each(&goods.table, |_, record| {
+        assert_eq!(record, b"one");
+        assert_eq!(
+            engine.session().is_err(),
+            !(A::Latch::REAL && A::Locks::REAL)
+        );
+        seen += 1;
+        Ok(())
+    });
+    each.expect("it is there");
+    assert_eq!(seen, 1);
     assert!(matches!(
         engine.create_index("late", &goods.table, &shape),
         Err(Error::Refused(_))
@@ -452,6 +468,10 @@ fn reopening<A: Assembly<Calls = Counted>>(name: &str) {
         drop(session);
         engine.verify().expect("whole");
         engine.close().expect("no fault");
+    }
+    // Also where nothing is done.
+    for _ in 0..2 {
+        open::<A>(folder).close().expect("no fault");
     }
     let after = open::<A>(folder).verify().expect("whole");
     assert_eq!(after.records, before.records);

@@ -155,7 +155,8 @@ impl Goods {
         let Some(rid) = session.lookup(index, &number_key(number), access)? else {
             return Ok(None);
         };
-        let record = session.pin(table, rid)?.read(<[u8]>::to_vec)?;
+        let pinned = session.pin(table, rid)?;
+        let record = session.read(&pinned, <[u8]>::to_vec)?;
         Ok(Some((rid, record)))
     }
 

@@ -33,7 +33,7 @@ fn several<A: Assembly>(test: impl TestOfSeveral) {
 
 /// Until so many have had to wait, since the engine was opened.
 fn until_waiting<A: Assembly>(engine: &Engine<A>, waits: u64) {
-    while engine.locks().waits < waits {
+    while engine.locks().expect("others may be open").waits < waits {
         thread::yield_now();
     }
 }
@@ -44,7 +44,7 @@ fn waits_for<A: Assembly, R: Send>(
     first: impl FnOnce(&mut Session<'_, A>),
     second: impl FnOnce(&mut Session<'_, A>) -> Result<R> + Send,
 ) -> R {
-    let waits = engine.locks().waits;
+    let waits = engine.locks().expect("others may be open").waits;
     let (ends, ended) = mpsc::channel();
     let mut one = engine.session().expect("open to all");
     one.begin().expect("none is under way");
@@ -165,7 +165,7 @@ impl TestOfSeveral for GivingWay {
         let mut other = engine.session().expect("open to all");
         other.begin().expect("none is under way");
         assert!(goods.paint(&mut other, 20, 1, b"other").expect("no fault"));
-        let waits = engine.locks().waits;
+        let waits = engine.locks().expect("others may be open").waits;
         thread::scope(|scope| {
             let waiting = scope.spawn(move || {
                 let mut one = engine.session().expect("open to all");

@@ -50,7 +50,7 @@ impl Files {
     /// Makes it where there is none. [`ErrorKind::WouldBlock`] where another process has it, or this one twice.
     pub fn new(path: impl Into<PathBuf>) -> io::Result<Self> {
         let path = path.into();
-        fs::create_dir_all(&path)?;
+        make_folders(&path)?;
         let lock = fs::File::options()
             .create(true)
             .truncate(false)
@@ -70,6 +70,23 @@ impl Files {
     fn sync(&self) -> io::Result<()> {
         sync_folder(&self.path)
     }
+}
+
+/// Makes it, and all above it that are not there, each known to the one above also after a loss of power.
+fn make_folders(path: &Path) -> io::Result<()> {
+    if path.is_dir() {
+        return Ok(());
+    }
+    let above = match path.parent() {
+        Some(above) if !above.as_os_str().is_empty() => above,
+        _ => Path::new("."),
+    };
+    make_folders(above)?;
+    match fs::create_dir(path) {
+        Err(error) if error.kind() == ErrorKind::AlreadyExists && path.is_dir() => {}
+        made => made?,
+    }
+    sync_folder(above)
 }
 
 impl Folder for Files {
