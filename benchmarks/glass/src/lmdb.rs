@@ -10,7 +10,7 @@ use dyno_sql::{Error, ErrorKind, Result, Value};
 use dyno_tpcc::population::{self, Table};
 use dyno_tpcc::{
     Buying, Config, CustomerKey, CustomerStatus, Due, History, Item, Kind, LastOrder, LineStatus,
-    NextOrder, Order, OrderLine, Payer, Place, Stock, StockChange, StockKey, Store,
+    NextOrder, Order, OrderLine, Payer, Place, Scan, Stock, StockChange, StockKey, Store,
 };
 use heed::types::Bytes;
 use heed::{Database, Env, EnvFlags, EnvOpenOptions, PutFlags, RwTxn};
@@ -191,6 +191,24 @@ impl Lmdb {
         ];
         for (into, text) in into.address.iter_mut().zip(address) {
             read(into, text);
+        }
+        Ok(())
+    }
+}
+
+/// All records of a table, as they are while no transaction is under way.
+impl Scan for Lmdb {
+    fn scan(
+        &mut self,
+        table: Table,
+        each: &mut dyn FnMut(&[Value<'_>]) -> Result<()>,
+    ) -> Result<()> {
+        let transaction = self.env.read_txn().map_err(told)?;
+        for entry in self.tables[table as usize]
+            .iter(&transaction)
+            .map_err(told)?
+        {
+            record::decode(table, entry.map_err(told)?.1, each)?;
         }
         Ok(())
     }

@@ -1,12 +1,16 @@
 //! TPC-C's New-Order and Payment, half and half, on several stores in memory, one thread, in rounds in turn.
 //!
-//!     glass-beside-others FOLDER ROUNDS TRANSACTIONS WAREHOUSES STORE...
+//!     glass-beside-others FOLDER ROUNDS TRANSACTIONS WAREHOUSES ITEMS CUSTOMERS STORE...
 //!
-//! FOLDER is for what needs files, and is best in memory. A line for each round and store: round, store, CPU time in s, time
-//! in s. All stores are asked the same, by the same code above their accesses to tables; drawing what is asked is not timed.
+//! FOLDER is for what needs files, and is best in memory. ITEMS and CUSTOMERS (of a district) are TPC-C's at 100000 and 3000.
+//! Lines of words: `setting STORE TEXT` of what a store says of itself; `round NUMBER STORE CPU TIME`, both in s, for each
+//! round and store; `checked STORE CONDITIONS` at the end, of how many of the specification's conditions hold in what is
+//! there then; one that does not is an error. All stores are asked the same, by the same code above their accesses to tables;
+//! drawing what is asked is not timed.
 
 mod lmdb;
 mod nothing;
+mod sqlite;
 
 use std::error::Error;
 use std::path::{Path, PathBuf};
@@ -24,12 +28,10 @@ use dyno_glass::log::{self, NoLog, Wal};
 use dyno_glass::pages::disk::{Files, Folder};
 use dyno_glass::pages::{Direct, Pool};
 use dyno_glass::transactions::{NoTransactions, Real};
-use dyno_glass_tpcc::engine::{Database, Loader as GlassLoader};
+use dyno_glass_tpcc::engine::{Database, EngineStore, Loader};
 use dyno_glass_tpcc::kernel::{Kernel, KernelStore};
-use dyno_sql::sqlite::Session;
 use dyno_tpcc::{
-    Config, Input, Inputs, Loader, Mix, Rows, SqlStore, Store, create_indexes, create_tables,
-    perform,
+    Check, Config, Extent, Input, Inputs, Mix, Rows, SqlStore, Store, check, check_scans, perform,
 };
 use nix::time::{ClockId, clock_gettime};
 use nothing::Nothing;
@@ -63,30 +65,65 @@ type Bare = Built<
     NoCalls,
 >;
 
-/// A store that carries out transactions.
+/// What is measured, behind one call.
+trait Subject {
+    fn carry_out(&mut self, input: &Input, now: i64, rows: &mut Rows) -> dyno_sql::Result<()>;
+
+    /// Looks at all that is there in the end.
+    fn checked(self: Box<Self>, config: &Config) -> dyno_sql::Result<Vec<Check>>;
+}
+
+/// A store, and what looks at what it has in the end.
+struct Checked<S, F>(S, F);
+
+impl<S: Store, F: FnOnce(S, &Config) -> dyno_sql::Result<Vec<Check>>> Subject for Checked<S, F> {
+    fn carry_out(&mut self, input: &Input, now: i64, rows: &mut Rows) -> dyno_sql::Result<()> {
+        perform(&mut self.0, input, now, rows).map(drop)
+    }
+
+    fn checked(self: Box<Self>, config: &Config) -> dyno_sql::Result<Vec<Check>> {
+        self.1(self.0, config)
+    }
+}
+
+/// A subject, and what it is asked.
 struct Contender {
     name: String,
-    store: Box<dyn FnMut(&Input, i64, &mut Rows) -> dyno_sql::Result<()>>,
+    subject: Box<dyn Subject>,
     inputs: Vec<Inputs>,
     rows: Rows,
 }
 
 fn main() -> Result<()> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let [folder, rounds, transactions, warehouses, names @ ..] = arguments.as_slice() else {
-        return Err("expected FOLDER ROUNDS TRANSACTIONS WAREHOUSES STORE...".into());
+    let [
+        folder,
+        rounds,
+        transactions,
+        warehouses,
+        items,
+        customers,
+        names @ ..,
+    ] = arguments.as_slice()
+    else {
+        return Err(
+            "expected FOLDER ROUNDS TRANSACTIONS WAREHOUSES ITEMS CUSTOMERS STORE...".into(),
+        );
     };
     let (rounds, transactions): (usize, usize) = (rounds.parse()?, transactions.parse()?);
     let config = Config {
         mix: Mix::LookingGlass,
+        items: items.parse()?,
+        customers_per_district: customers.parse()?,
         ..Config::new(warehouses.parse()?, 1)
     };
     let folder = PathBuf::from(folder);
+    sqlite::configure()?;
     let mut contenders = Vec::new();
     for name in names {
         contenders.push(Contender {
             name: name.clone(),
-            store: open(name, &folder.join(name), &config)?,
+            subject: open(name, &folder.join(name), &config)?,
             inputs: (0..config.warehouses)
                 .map(|client| Inputs::new(&config, client.into()))
                 .collect(),
@@ -101,14 +138,18 @@ fn main() -> Result<()> {
             let contender = &mut contenders[place];
             let (cpu, took) = contender.work(transactions)?;
             if round > 0 {
-                println!(
-                    "{round} {} {} {}",
-                    contender.name,
-                    cpu.as_secs_f64(),
-                    took.as_secs_f64()
-                );
+                let (cpu, took) = (cpu.as_secs_f64(), took.as_secs_f64());
+                println!("round {round} {} {cpu} {took}", contender.name);
             }
         }
+    }
+    for contender in contenders {
+        let checks = contender.subject.checked(&config)?;
+        if let Some(broken) = checks.iter().find(|check| !check.holds) {
+            let Check { name, detail, .. } = broken;
+            return Err(format!("{}: {name} does not hold: {detail}", contender.name).into());
+        }
+        println!("checked {} {}", contender.name, checks.len());
     }
     Ok(())
 }
@@ -127,7 +168,8 @@ impl Contender {
             }
             let (begun, cpu_before) = (Instant::now(), cpu_so_far()?);
             for input in &drawn {
-                (self.store)(input, 1, &mut self.rows)
+                (self.subject)
+                    .carry_out(input, 1, &mut self.rows)
                     .map_err(|error| format!("{}: {error}", self.name))?;
             }
             cpu += cpu_so_far()?.saturating_sub(cpu_before);
@@ -142,29 +184,30 @@ fn cpu_so_far() -> Result<Duration> {
     Ok(clock_gettime(ClockId::CLOCK_THREAD_CPUTIME_ID)?.into())
 }
 
-/// What carries out a transaction, behind one call.
-fn carried<S: Store + 'static>(
-    mut store: S,
-) -> Box<dyn FnMut(&Input, i64, &mut Rows) -> dyno_sql::Result<()>> {
-    Box::new(move |input, now, rows| perform(&mut store, input, now, rows).map(drop))
-}
-
-fn open(
-    name: &str,
-    folder: &Path,
-    config: &Config,
-) -> Result<Box<dyn FnMut(&Input, i64, &mut Rows) -> dyno_sql::Result<()>>> {
+fn open(name: &str, folder: &Path, config: &Config) -> Result<Box<dyn Subject>> {
     // Stores borrow from what they are opened in, and stay until the process ends.
     Ok(match name {
-        "null" => carried(Nothing),
-        "kernel" => carried(KernelStore::new(Box::new(Kernel::load(config)?))),
-        "glass" => carried(glass::<Full>(Some(folder), config)?.store()?),
-        "bare" => carried(glass::<Bare>(None, config)?.store()?),
-        "sqlite" => carried(SqlStore::prepare(sqlite(config)?)?),
-        "lmdb" => carried(lmdb::load(folder, config)?),
+        "null" => Box::new(Checked(Nothing, |_, _: &Config| Ok(Vec::new()))),
+        "kernel" => {
+            let store = KernelStore::new(Box::new(Kernel::load(config)?));
+            Box::new(Checked(
+                store,
+                |store: KernelStore<Box<Kernel>>, config: &Config| {
+                    check_scans(&mut *store.into_kernel(), config, Extent::All)
+                },
+            ))
+        }
+        "glass" => glass::<Full>(Some(folder), config)?,
+        "bare" => glass::<Bare>(None, config)?,
+        "sqlite" => sqlite(name, "memory", config)?,
+        "sqlite-no-journal" => sqlite(name, "off", config)?,
+        "lmdb" => Box::new(Checked(
+            lmdb::load(folder, config)?,
+            |mut store: lmdb::Lmdb, config: &Config| check_scans(&mut store, config, Extent::All),
+        )),
         _ => {
             return Err(format!(
-                "no store {name}: there are null, kernel, bare, glass, sqlite, lmdb"
+                "no store {name}: there are null, kernel, bare, glass, lmdb, sqlite, sqlite-no-journal"
             )
             .into());
         }
@@ -172,7 +215,7 @@ fn open(
 }
 
 /// All of it in the pool, with a log that is not written.
-fn glass<A: Assembly>(folder: Option<&Path>, config: &Config) -> Result<&'static Database<A>> {
+fn glass<A: Assembly>(folder: Option<&Path>, config: &Config) -> Result<Box<dyn Subject>> {
     let folder = match folder {
         Some(folder) => Some(Arc::new(Files::new(folder)?) as Arc<dyn Folder>),
         None => None,
@@ -186,20 +229,26 @@ fn glass<A: Assembly>(folder: Option<&Path>, config: &Config) -> Result<&'static
         ..Options::default()
     };
     let database = Database::create(Engine::<A>::open(folder, &options)?)?;
-    GlassLoader::load_all(&database, config)?;
-    Ok(Box::leak(Box::new(database)))
+    Loader::load_all(&database, config)?;
+    let mut database: &Database<A> = Box::leak(Box::new(database));
+    Ok(Box::new(Checked(
+        database.store()?,
+        move |store: EngineStore<'static, A>, config: &Config| {
+            // Its session ends: there may be one at a time.
+            drop(store);
+            check_scans(&mut database, config, Extent::All)
+        },
+    )))
 }
 
-/// In memory, with a journal there so that it can roll back, and nobody else.
-fn sqlite(config: &Config) -> Result<Session<'static>> {
-    let database = rusqlite::Connection::open_in_memory()?;
-    database.execute_batch(
-        "PRAGMA locking_mode = exclusive; PRAGMA journal_mode = memory; PRAGMA synchronous = off",
-    )?;
-    let mut session = Session::new(Box::leak(Box::new(database)));
-    create_tables(&mut session)?;
-    let loader = Loader::new(config);
-    while loader.load_next(&mut session)?.is_some() {}
-    create_indexes(&mut session)?;
-    Ok(session)
+fn sqlite(name: &str, journal: &str, config: &Config) -> Result<Box<dyn Subject>> {
+    let (session, settings) = sqlite::load(journal, config)?;
+    println!("setting {name} {settings}");
+    let store = SqlStore::prepare(session)?;
+    Ok(Box::new(Checked(
+        store,
+        |store: SqlStore<_>, config: &Config| {
+            check(&mut store.into_connection(), config, Extent::All)
+        },
+    )))
 }

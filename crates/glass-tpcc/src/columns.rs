@@ -1,5 +1,6 @@
 //! What columns hold, as fields of structs.
 
+use arrayvec::ArrayString;
 use dyno_sql::{Error, ErrorKind, Result, Value};
 
 /// A field that is a column.
@@ -11,6 +12,7 @@ pub trait Column: Default {
     fn show(&self) -> Value<'_>;
 }
 
+#[cold]
 fn wrong(value: Value<'_>) -> Error {
     Error::new(
         ErrorKind::WrongValue,
@@ -85,46 +87,32 @@ impl Column for Optional {
     }
 }
 
-/// Text of at most `N` bytes, in its place.
-#[derive(Clone, Copy, Debug)]
-#[repr(C)]
-pub struct Text<const N: usize> {
-    /// In the order of the lowest byte first: no field of a row is to be aligned for it.
-    length: [u8; 2],
-    bytes: [u8; N],
-}
-
-impl<const N: usize> Default for Text<N> {
-    fn default() -> Self {
-        Self {
-            length: [0; 2],
-            bytes: [0; N],
-        }
-    }
-}
+/// Text of at most `N` bytes, in its place. What went in as text is not looked at again when it is read.
+#[derive(Clone, Copy, Debug, Default)]
+#[repr(transparent)]
+pub struct Text<const N: usize>(ArrayString<N>);
 
 impl<const N: usize> Text<N> {
+    /// Of that; an error where it is too long.
+    #[inline]
+    pub fn of(text: &str) -> Result<Self> {
+        ArrayString::from(text)
+            .map(Self)
+            .map_err(|_| wrong(Value::Text(text)))
+    }
+
     /// What it holds.
     #[inline]
     pub fn as_str(&self) -> &str {
-        let length = usize::from(u16::from_le_bytes(self.length)).min(N);
-        // Only text goes in.
-        std::str::from_utf8(&self.bytes[..length]).unwrap_or_default()
-    }
-
-    /// All its bytes, whether or not they hold anything.
-    #[inline]
-    pub const fn as_bytes(&self) -> &[u8; N] {
-        &self.bytes
+        &self.0
     }
 
     /// Holds that; an error where it is too long.
     pub fn set(&mut self, text: &str) -> Result<()> {
-        let fits = u16::try_from(text.len()).ok().filter(|_| text.len() <= N);
-        let length = fits.ok_or_else(|| wrong(Value::Text(text)))?;
-        self.length = length.to_le_bytes();
-        self.bytes[..text.len()].copy_from_slice(text.as_bytes());
-        Ok(())
+        self.0.clear();
+        self.0
+            .try_push_str(text)
+            .map_err(|_| wrong(Value::Text(text)))
     }
 }
 
@@ -133,8 +121,7 @@ impl<const N: usize> Column for Text<N> {
         let Value::Text(text) = value else {
             return Err(wrong(value));
         };
-        let mut own = Self::default();
-        own.set(text).map(|()| own)
+        Self::of(text)
     }
 
     fn show(&self) -> Value<'_> {
@@ -145,35 +132,28 @@ impl<const N: usize> Column for Text<N> {
 /// Text of `N` bytes exactly.
 #[derive(Clone, Copy, Debug)]
 #[repr(transparent)]
-pub struct Fixed<const N: usize>([u8; N]);
+pub struct Fixed<const N: usize>(ArrayString<N>);
 
 impl<const N: usize> Default for Fixed<N> {
     fn default() -> Self {
-        Self([b' '; N])
+        Self(ArrayString::zero_filled())
     }
 }
 
 impl<const N: usize> Fixed<N> {
+    /// Of that; an error where it is of another length.
+    #[inline]
+    pub fn of(text: &str) -> Result<Self> {
+        match ArrayString::from(text) {
+            Ok(own) if own.is_full() => Ok(Self(own)),
+            _ => Err(wrong(Value::Text(text))),
+        }
+    }
+
     /// What it holds.
     #[inline]
     pub fn as_str(&self) -> &str {
-        // Only text goes in.
-        std::str::from_utf8(&self.0).unwrap_or_default()
-    }
-
-    /// Its bytes.
-    #[inline]
-    pub const fn as_bytes(&self) -> &[u8; N] {
         &self.0
-    }
-
-    /// Holds that; an error where it is of another length.
-    pub fn set(&mut self, text: &str) -> Result<()> {
-        self.0 = text
-            .as_bytes()
-            .try_into()
-            .map_err(|_| wrong(Value::Text(text)))?;
-        Ok(())
     }
 }
 
@@ -182,8 +162,7 @@ impl<const N: usize> Column for Fixed<N> {
         let Value::Text(text) = value else {
             return Err(wrong(value));
         };
-        let mut own = Self::default();
-        own.set(text).map(|()| own)
+        Self::of(text)
     }
 
     fn show(&self) -> Value<'_> {

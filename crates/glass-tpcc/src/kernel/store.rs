@@ -22,6 +22,16 @@ fn touch(bytes: impl Iterator<Item = i32>) {
     black_box(bytes.fold(0, |all, byte| all ^ byte));
 }
 
+#[inline]
+fn first(text: &str) -> u8 {
+    text.as_bytes().first().copied().unwrap_or_default()
+}
+
+#[inline]
+fn last(text: &str) -> u8 {
+    text.as_bytes().last().copied().unwrap_or_default()
+}
+
 impl Kernel {
     #[inline]
     fn find_warehouse(&mut self, warehouse: i64) -> Result<u32> {
@@ -75,6 +85,11 @@ impl<K: DerefMut<Target = Kernel>> KernelStore<K> {
     /// The only client there is.
     pub const fn new(kernel: K) -> Self {
         Self(kernel)
+    }
+
+    /// Gives the kernel back.
+    pub fn into_kernel(self) -> K {
+        self.0
     }
 }
 
@@ -249,7 +264,7 @@ impl<K: DerefMut<Target = Kernel>> Store for KernelStore<K> {
 
     fn insert_history(&mut self, history: &dyno_tpcc::History<'_>) -> Result<()> {
         let kernel = &mut *self.0;
-        let mut row = History {
+        kernel.histories.push(History {
             date: history.date,
             amount: history.amount,
             customer_warehouse: narrow(history.customer.warehouse)?,
@@ -257,10 +272,8 @@ impl<K: DerefMut<Target = Kernel>> Store for KernelStore<K> {
             customer: narrow(history.customer.number)?,
             warehouse: narrow(history.warehouse)?,
             district: narrow(history.district)?,
-            data: Text::default(),
-        };
-        row.data.set(history.data)?;
-        kernel.histories.push(row);
+            data: Text::of(history.data)?,
+        });
         Ok(())
     }
 
@@ -282,7 +295,7 @@ impl<K: DerefMut<Target = Kernel>> Store for KernelStore<K> {
                 .flatten()
                 .map(|place| table.row(*place))
         };
-        touch(found().map(|row| row.id ^ i32::from(row.data.as_bytes()[0])));
+        touch(found().map(|row| row.id ^ i32::from(first(row.data.as_str()))));
         for (place, into) in places.iter().zip(into) {
             into.found = place.is_some();
             if let Some(place) = place {
@@ -323,8 +336,9 @@ impl<K: DerefMut<Target = Kernel>> Store for KernelStore<K> {
                 .map(|place| table.row(*place))
         };
         touch(found().map(|row| {
-            let (data, info) = (row.data.as_bytes(), row.districts[at].as_bytes());
-            row.quantity ^ i32::from(data[data.len() - 1] ^ info[0] ^ info[23])
+            // The second line, and those of what is read for the district.
+            let (lines, info) = (row.districts[0].as_str(), row.districts[at].as_str());
+            row.quantity ^ i32::from(first(lines) ^ first(info) ^ last(info))
         }));
         for (number, into) in into.iter_mut().enumerate().take(stocks.len()) {
             let place = places[number];
@@ -401,7 +415,7 @@ impl<K: DerefMut<Target = Kernel>> Store for KernelStore<K> {
         );
         let id = narrow(order.number)?;
         for line in lines {
-            let mut row = OrderLine {
+            kernel.insert_order_line(OrderLine {
                 delivered: Optional::default(),
                 amount: line.amount,
                 warehouse,
@@ -411,10 +425,8 @@ impl<K: DerefMut<Target = Kernel>> Store for KernelStore<K> {
                 item: narrow(line.item)?,
                 supply_warehouse: narrow(line.supply_warehouse)?,
                 quantity: narrow(line.quantity)?,
-                district_info: Fixed::default(),
-            };
-            row.district_info.set(line.district_info)?;
-            kernel.insert_order_line(row)?;
+                district_info: Fixed::of(line.district_info)?,
+            })?;
         }
         Ok(())
     }

@@ -3,6 +3,9 @@
 //! Invariants: the keys of a node ascend strictly. All leaves are on one level. An inner node's key is not above any key
 //! below it, and above all keys left of it. No node but the root is empty, and an inner root has two children at least.
 //! Nodes that became empty are used again; others are never merged (free-at-empty, Johnson and Shasha 1993).
+//!
+//! The way to the leaf of the last insertion is kept, with the bounds of the keys that belong there: it is the one that would be
+//! found anew for any of them. A split and a removal forget it.
 
 use std::ops::RangeInclusive;
 
@@ -60,8 +63,10 @@ impl Node {
 
     fn insert(&mut self, place: usize, key: u64, value: u32) {
         let count = usize::from(self.count);
-        self.keys.copy_within(place..count, place + 1);
-        self.values.copy_within(place..count, place + 1);
+        if place < count {
+            self.keys.copy_within(place..count, place + 1);
+            self.values.copy_within(place..count, place + 1);
+        }
         self.keys[place] = key;
         self.values[place] = value;
         self.count += 1;
@@ -97,6 +102,18 @@ const fn half_word(place: usize) -> u16 {
 /// The way to an entry, from the root on: each node, and the place in it.
 type Path = [(u32, u16); LEVELS];
 
+/// The way to the leaf of the last insertion: keys often come one after the other.
+#[derive(Clone, Debug)]
+struct Way {
+    /// Without the leaf.
+    path: Path,
+    leaf: u32,
+    /// All keys from here on ...
+    from: u64,
+    /// ... and below this belong there; 0 where nothing is known.
+    to: u64,
+}
+
 /// A tree. Keys are unique, and [`Tree::HIGHEST`] at most.
 #[derive(Clone, Debug)]
 pub struct Tree {
@@ -107,6 +124,7 @@ pub struct Tree {
     /// Levels above the leaves.
     height: usize,
     entries: usize,
+    way: Way,
 }
 
 impl Default for Tree {
@@ -117,6 +135,12 @@ impl Default for Tree {
             root: 0,
             height: 0,
             entries: 0,
+            way: Way {
+                path: [(0, 0); LEVELS],
+                leaf: 0,
+                from: 0,
+                to: 0,
+            },
         }
     }
 }
@@ -174,36 +198,50 @@ impl Tree {
         }
     }
 
-    /// Adds an entry. False, and nothing done, where there is one of that key.
-    pub fn insert(&mut self, key: u64, value: u32) -> bool {
-        let mut path: Path = [(0, 0); LEVELS];
+    /// Finds the way to the leaf that a key belongs to, and makes it the lowest on its way where it is.
+    fn find_way(&mut self, key: u64) {
         let mut node = self.root;
-        for step in path.iter_mut().take(self.height) {
-            let inner = self.node_mut(node);
+        (self.way.from, self.way.to) = (0, u64::MAX);
+        for level in 0..self.height {
+            let inner = &mut self.nodes[node as usize];
             let place = inner.child(key);
             if place == 0 && key < inner.keys[0] {
                 inner.keys[0] = key;
             }
-            *step = (node, half_word(place));
+            self.way.from = inner.keys[place];
+            if let Some(next) = inner.keys().get(place + 1) {
+                self.way.to = *next;
+            }
+            self.way.path[level] = (node, half_word(place));
             node = inner.values[place];
         }
-        let leaf = self.node(node);
+        self.way.leaf = node;
+    }
+
+    /// Adds an entry. False, and nothing done, where there is one of that key.
+    pub fn insert(&mut self, key: u64, value: u32) -> bool {
+        if key < self.way.from || key >= self.way.to {
+            self.find_way(key);
+        }
+        let leaf = self.node(self.way.leaf);
         let place = leaf.below(key);
         if leaf.keys().get(place) == Some(&key) {
             return false;
         }
         self.entries += 1;
-        if let Some(mut split) = self.put(node, place, key, value) {
-            for level in (0..self.height).rev() {
-                let (parent, place) = path[level];
-                let (lowest, right) = split;
-                match self.put(parent, usize::from(place) + 1, lowest, right) {
-                    Some(next) => split = next,
-                    None => return true,
-                }
+        let Some(mut split) = self.put(self.way.leaf, place, key, value) else {
+            return true;
+        };
+        self.way.to = 0;
+        for level in (0..self.height).rev() {
+            let (parent, place) = self.way.path[level];
+            let (lowest, right) = split;
+            match self.put(parent, usize::from(place) + 1, lowest, right) {
+                Some(next) => split = next,
+                None => return true,
             }
-            self.grow(split);
         }
+        self.grow(split);
         true
     }
 
@@ -252,6 +290,7 @@ impl Tree {
 
     /// Takes an entry out, and gives its value.
     pub fn remove(&mut self, key: u64) -> Option<u32> {
+        self.way.to = 0;
         let mut path: Path = [(0, 0); LEVELS];
         let mut node = self.root;
         for step in path.iter_mut().take(self.height) {

@@ -2,7 +2,8 @@
 
 use std::cmp::Ordering;
 
-use super::{Keys, Shape};
+use super::encoding::{int_of, long_of, text_of};
+use super::{Field, Keys, Shape};
 
 /// Takes both keys apart, field by field, until one of them differs.
 pub struct Typed;
@@ -12,15 +13,32 @@ impl Keys for Typed {
 
     #[inline]
     fn compare(shape: &Shape, a: &[u8], b: &[u8]) -> Ordering {
-        let mut at = 0;
+        let (mut a, mut b) = (a, b);
         for field in shape.fields() {
-            let end = at + field.length();
-            let order = field.value(&a[at..end]).cmp(&field.value(&b[at..end]));
+            let order = match *field {
+                Field::Int => int_of(begin(&mut a)).cmp(&int_of(begin(&mut b))),
+                Field::Long => long_of(begin(&mut a)).cmp(&long_of(begin(&mut b))),
+                Field::Text(length) => {
+                    let (one, a_rest) = a.split_at(length.into());
+                    let (other, b_rest) = b.split_at(length.into());
+                    (a, b) = (a_rest, b_rest);
+                    text_of(one).cmp(text_of(other))
+                }
+            };
             if order.is_ne() {
                 return order;
             }
-            at = end;
         }
         Ordering::Equal
     }
+}
+
+/// The bytes that a key begins with, which is left with the others.
+#[inline]
+fn begin<const BYTES: usize>(key: &mut &[u8]) -> [u8; BYTES] {
+    let (field, rest) = key.split_at(BYTES);
+    *key = rest;
+    let mut bytes = [0; BYTES];
+    bytes.copy_from_slice(field);
+    bytes
 }
