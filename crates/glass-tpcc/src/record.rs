@@ -1,5 +1,6 @@
 //! Rows as records of the engine: numbers at fixed places, then texts of one length, then how far each other text reaches,
-//! then these texts. Numbers have the lowest byte first; of those that may be missing the lowest of all says that it is.
+//! then these texts, and what is kept free for the last of them to grow. Numbers have the lowest byte first; of those that may
+//! be missing the lowest of all says that it is.
 //!
 //! Numbers come first so that those that a transaction changes together stand together.
 
@@ -242,10 +243,16 @@ pub fn encode(table: Table, values: &[Value<'_>], record: &mut Vec<u8>) -> Resul
             (_, value) => return Err(wrong(value)),
         }
     }
+    // A customer's data grow with payments: with room for the longest the record stays where it is.
+    if let (Table::Customer, Some((_, Holds::Text(most))), Some(Value::Text(last))) =
+        (table, table.columns().last(), values.last())
+    {
+        record.resize(record.len() + usize::from(*most) - last.len(), 0);
+    }
     Ok(())
 }
 
-/// Replaces a record's last text, which the table must end with: gives the whole new record.
+/// Replaces a record's last text, which the table must end with: gives the whole new record, which is no shorter.
 pub fn with_last_text(record: &[u8], at: TextAt, text: &str, into: &mut Vec<u8>) -> Result<()> {
     let start = at
         .start
@@ -257,6 +264,7 @@ pub fn with_last_text(record: &[u8], at: TextAt, text: &str, into: &mut Vec<u8>)
     into.clear();
     into.extend_from_slice(&record[..at.base + usize::from(start)]);
     into.extend_from_slice(text.as_bytes());
+    into.resize(into.len().max(record.len()), 0);
     put(into, at.end, end.to_le_bytes());
     Ok(())
 }
@@ -379,5 +387,41 @@ mod tests {
         .unwrap();
         encode(Table::Item, &row("and much longer"), &mut record).unwrap();
         assert_eq!(longer, record);
+        // What is longer than it has to be stays so.
+        let kept = record.len();
+        with_last_text(
+            &longer,
+            text_at(Table::Item, "i_data"),
+            "short",
+            &mut record,
+        )
+        .unwrap();
+        assert_eq!(record.len(), kept);
+        assert_eq!(text(&record, text_at(Table::Item, "i_data")), "short");
+    }
+
+    #[test]
+    fn a_customers_record_has_room_for_the_longest_data() {
+        let config = Config {
+            items: 100,
+            customers_per_district: 30,
+            ..Config::new(1, 3)
+        };
+        let (mut record, mut longest) = (Vec::new(), Vec::new());
+        let mut customers = 0;
+        for unit in 0..population::units(&config) {
+            population::fill(&config, unit, |table, row| {
+                if table == Table::Customer {
+                    encode(table, row, &mut record)?;
+                    let data = "x".repeat(500);
+                    with_last_text(&record, text_at(table, "c_data"), &data, &mut longest)?;
+                    assert_eq!(longest.len(), record.len());
+                    customers += 1;
+                }
+                Ok(())
+            })
+            .unwrap();
+        }
+        assert_eq!(customers, 300);
     }
 }
