@@ -170,7 +170,7 @@ class GlassSystem(System[GlassOptions]):
         options = self.options
         settings: dict[str, Any] = {"assembly": assembly.name}
         if assembly.in_file:
-            settings |= {"folder": str(self.place.data), "pool_bytes": options.pool, "warm": options.resident}
+            settings |= {"folder": str(self.place.data), "pool_bytes": options.pool, "preload": options.resident}
         if "log" in assembly.components:
             settings["log"] = options.log
         return Endpoint(backend=self.backend, settings=settings, volatile=not assembly.in_file)

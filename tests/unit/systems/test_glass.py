@@ -62,6 +62,7 @@ def test_without_a_buffer_manager_nothing_lasts_and_no_folder_is_given(host: Loc
         "assembly": "+".join(COMPONENTS),
         "folder": str(tmp_path / "data"),
         "pool_bytes": 2**20,
+        "preload": False,
         "log": "synced",
     }
 

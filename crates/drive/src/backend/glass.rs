@@ -304,10 +304,6 @@ impl Visitor for &Opening<'_> {
             ..Options::default()
         };
         let engine = Engine::<A>::open(folder, &options).map_err(told)?;
-        if self.glass.warm && !self.makes() {
-            // Which looks at every page.
-            engine.verify().map_err(told)?;
-        }
         if self.glass.preload && self.phase == Phase::Run && A::Pages::REAL {
             // Whoever looks at every invariant has looked at every page.
             engine.verify().map_err(told)?;

@@ -61,8 +61,6 @@ pub struct GlassJob {
     pub preload: bool,
     /// When the log reaches the disk.
     pub log: Policy,
-    /// Whether all pages are brought into the pool before clients begin.
-    pub warm: bool,
 }
 
 /// What an engine is made of.
@@ -120,8 +118,6 @@ struct RawGlass {
     log: RawPolicy,
     #[serde(default = "RawGlass::log_interval_ms")]
     log_interval_ms: u64,
-    #[serde(default)]
-    warm: bool,
 }
 
 #[derive(Clone, Copy, Deserialize)]
@@ -447,7 +443,6 @@ fn read_glass(part: Value, clients: u32) -> Result<GlassJob, JobError> {
             pool_bytes: usize::try_from(raw.pool_bytes).unwrap_or(usize::MAX),
             preload: raw.preload,
             log,
-            warm: raw.warm,
         }),
     }
 }
