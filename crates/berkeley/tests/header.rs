@@ -1,5 +1,7 @@
 //! What is declared of the library, beside its own header.
 
+#![allow(clippy::unwrap_used, clippy::expect_used)] // a test that cannot go on fails
+
 use std::fmt::Write as _;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};

@@ -304,10 +304,7 @@ fn what_is_not_there_is_refused_with_the_librarys_words() {
 #[test]
 fn what_a_log_in_memory_wrote_is_opened_again_with_any_log() {
     let folder = Folder::new();
-    for (number, log) in [Log::Memory, Log::Memory, Log::Synced]
-        .into_iter()
-        .enumerate()
-    {
+    for (value, log) in [(0, Log::Memory), (1, Log::Memory), (2, Log::Synced)] {
         let store = folder.open(&Options {
             log,
             ..options(Product::Transactional)
@@ -315,7 +312,7 @@ fn what_a_log_in_memory_wrote_is_opened_again_with_any_log() {
         let mut session = store.session().unwrap();
         session.begin().unwrap();
         for key in 0..=255 {
-            session.put(0, &[key], &[number; 100]).unwrap();
+            session.put(0, &[key], &[value; 100]).unwrap();
         }
         session.commit().unwrap();
         drop(session);
