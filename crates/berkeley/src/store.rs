@@ -183,7 +183,10 @@ fn load() -> Result<Api> {
         return Err(Error::new(Kind::Absent, message));
     }
     let absent = |error: libloading::Error| {
-        let message = format!("Berkeley DB is not there (apt-get install {PACKAGE}): {error}");
+        // The loader's own words are the error's cause.
+        let cause = std::error::Error::source(&error)
+            .map_or_else(|| error.to_string(), ToString::to_string);
+        let message = format!("Berkeley DB is not there (apt-get install {PACKAGE}): {cause}");
         Error::new(Kind::Absent, message)
     };
     // SAFETY: loading it runs nothing but what the C library needs, and the functions are of the types that its header has
