@@ -74,6 +74,7 @@ structures! {
         PUT "put" 1024
         SET_FLAGS "set_flags" 1160
         SET_PAGESIZE "set_pagesize" 1248
+        STAT "stat" 1336
     }
     /// A cursor.
     dbc "DBC" {
@@ -146,3 +147,9 @@ numbers! {
     DB_PAGE_NOTFOUND -30986
     DB_RUNRECOVERY -30973
 }
+
+/// Bytes of a `DBT`.
+pub const DBT_BYTES: usize = 40;
+
+/// Bytes of each of the counters.
+pub const COUNTER_BYTES: usize = 8;

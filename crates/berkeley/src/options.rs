@@ -46,11 +46,15 @@ pub struct Options {
     pub create: bool,
     /// Whether nothing is to be written.
     pub read_only: bool,
-    /// Whether what its log has is done again first, as after a crash.
-    pub recover: bool,
 }
 
 impl Options {
+    /// Whether there is a log that outlasts the process.
+    #[must_use]
+    pub const fn keeps_log(&self) -> bool {
+        matches!(self.product, Product::Transactional) && !matches!(self.log, Log::Memory)
+    }
+
     /// Whether several sessions can be open at a time.
     #[must_use]
     pub const fn takes_several(&self) -> bool {

@@ -3,12 +3,13 @@
 //! Invariants. The library stays loaded until the process ends. A handle is used only between the call that made it and the
 //! one that closes it: B-trees are closed before their environment, and a [`Store`] cannot be closed while a session
 //! borrows it. Handles that are not free-threaded are used by one session at a time, which the store sees to, and by nobody
-//! else meanwhile.
+//! else meanwhile. No other store is open in the same folder, here or in another process.
 
 #![allow(unsafe_code)]
 
 use std::cell::RefCell;
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
+use std::fs::{File, TryLockError};
 use std::mem::offset_of;
 use std::ops::ControlFlow;
 use std::os::unix::ffi::OsStrExt;
@@ -20,7 +21,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use libloading::Library;
 
 use crate::layout::number as n;
-use crate::layout::{db, dbc, dbt, env, log_stat, mpool_stat, txn};
+use crate::layout::{COUNTER_BYTES, DBT_BYTES, db, dbc, dbt, env, log_stat, mpool_stat, txn};
 use crate::{Effective, Error, Kind, Log, Options, Product, Result};
 
 /// The file of the library.
@@ -95,7 +96,8 @@ const _: () = {
     assert!(offset_of!(Dbt, data) == dbt::DATA && offset_of!(Dbt, size) == dbt::SIZE);
     assert!(offset_of!(Dbt, ulen) == dbt::ULEN && offset_of!(Dbt, dlen) == dbt::DLEN);
     assert!(offset_of!(Dbt, doff) == dbt::DOFF && offset_of!(Dbt, app_data) == dbt::APP_DATA);
-    assert!(offset_of!(Dbt, flags) == dbt::FLAGS);
+    assert!(offset_of!(Dbt, flags) == dbt::FLAGS && size_of::<Dbt>() == DBT_BYTES);
+    assert!(size_of::<u64>() == COUNTER_BYTES);
 };
 
 impl Dbt {
@@ -159,9 +161,12 @@ unsafe extern "C" fn listen(_: *const c_void, _: *const c_char, message: *const 
     if !message.is_null() {
         // SAFETY: the library gives a text that ends in 0 and lives until this returns.
         let message = unsafe { CStr::from_ptr(message) }.to_string_lossy();
-        SAID.with_borrow_mut(|said| {
-            said.clear();
-            said.push_str(&message);
+        // A thread that is ending has nowhere to keep it, and nothing may unwind into the library.
+        let _ = SAID.try_with(|said| {
+            if let Ok(mut said) = said.try_borrow_mut() {
+                said.clear();
+                said.push_str(&message);
+            }
         });
     }
 }
@@ -178,7 +183,10 @@ fn load() -> Result<Api> {
         return Err(Error::new(Kind::Absent, message));
     }
     let absent = |error: libloading::Error| {
-        let message = format!("Berkeley DB is not there (apt-get install {PACKAGE}): {error}");
+        // The loader's own words are the error's cause.
+        let cause = std::error::Error::source(&error)
+            .map_or_else(|| error.to_string(), ToString::to_string);
+        let message = format!("Berkeley DB is not there (apt-get install {PACKAGE}): {cause}");
         Error::new(Kind::Absent, message)
     };
     // SAFETY: loading it runs nothing but what the C library needs, and the functions are of the types that its header has
@@ -257,6 +265,8 @@ pub struct Store {
     sessions: AtomicUsize,
     /// When the first session began.
     before: OnceLock<Moved>,
+    /// Its folder, locked against other stores until this one is gone.
+    _folder: File,
 }
 
 // SAFETY: no handle belongs to a thread. With a shared reference nothing but sessions reaches a handle, of which there is one
@@ -283,9 +293,17 @@ const MEMORY_LOG_BYTES: u32 = 64 << 20;
 const LOG_FILE_BYTES: u32 = 64 << 20;
 
 impl Store {
-    /// Opens the B-trees of these names in a folder that is there.
+    /// Opens the B-trees of these names in a folder that is there. What its log has and they have not is done again first,
+    /// as after a crash.
+    ///
+    /// Fails where the folder is in use, and where it has a log that would not be looked at: what was committed may be
+    /// there alone.
     pub fn open(folder: &Path, names: &[&str], options: &Options) -> Result<Self> {
         let api = api()?;
+        let locked = lock(folder, options.read_only)?;
+        if !options.keeps_log() {
+            refuse_log(folder)?;
+        }
         let mut env = null_mut();
         // SAFETY: it writes one pointer.
         let made = unsafe { (api.env_create)(&raw mut env, 0) };
@@ -307,6 +325,7 @@ impl Store {
             },
             sessions: AtomicUsize::new(0),
             before: OnceLock::new(),
+            _folder: locked,
         };
         store.open_env(folder)?;
         for name in names {
@@ -393,7 +412,7 @@ impl Store {
 
     fn env_flags(&self) -> u32 {
         let options = &self.options;
-        // In this process's own memory: nobody else opens it meanwhile.
+        // In this process's own memory: the folder's lock keeps others out.
         let mut flags = flag(n::DB_CREATE | n::DB_PRIVATE | n::DB_INIT_MPOOL);
         match options.product {
             Product::DataStore => {}
@@ -403,7 +422,7 @@ impl Store {
                 if options.locks {
                     flags |= flag(n::DB_INIT_LOCK);
                 }
-                if options.recover {
+                if options.keeps_log() {
                     flags |= flag(n::DB_RECOVER);
                 }
             }
@@ -529,6 +548,23 @@ impl Store {
             let _ = self.before.set(moved);
         }
         Ok(session)
+    }
+
+    /// Reads every page into the cache, those between a tree's root and its leaves too.
+    pub fn read_all(&mut self) -> Result<()> {
+        for map in &self.maps {
+            let mut found: Handle = null_mut();
+            // SAFETY: the handle is open, and no session is. The library counts what it finds on each page, in a structure
+            // that it allocates by malloc and leaves to the caller.
+            let code = unsafe {
+                let code = call!(*map, db::STAT, null_mut() => Handle, &raw mut found => *mut Handle,
+                    0 => u32);
+                libc::free(found);
+                code
+            };
+            self.api.check(code, "reading all pages")?;
+        }
+        Ok(())
     }
 
     /// What was moved since the first session began.
@@ -679,12 +715,16 @@ impl Session<'_> {
         self.store.api.check(code, "committing")
     }
 
-    /// Undoes the transaction's changes. Refused by products without transactions.
+    /// Undoes the transaction's changes, unless it has ended: the library undoes one that it cannot commit. Refused by
+    /// products without transactions.
     pub fn rollback(&mut self) -> Result<()> {
-        let txn = std::mem::replace(&mut self.txn, null_mut());
-        if txn.is_null() {
+        if self.store.options.product != Product::Transactional {
             let message = "nothing can be undone without a transaction";
             return Err(Error::new(Kind::Refused, message));
+        }
+        let txn = std::mem::replace(&mut self.txn, null_mut());
+        if txn.is_null() {
+            return Ok(());
         }
         // SAFETY: as in `commit`.
         let code = unsafe { call!(txn, txn::ABORT) };
@@ -768,22 +808,20 @@ impl Session<'_> {
         direction: Direction,
         mut each: impl FnMut(&[u8], &[u8]) -> ControlFlow<()>,
     ) -> Result<()> {
-        let mut cursor: Handle = null_mut();
+        let mut cursor = Cursor(null_mut());
         // SAFETY: the handles are open and this session may use them; the call writes one pointer.
         let code = unsafe {
             call!(self.store.maps[map], db::CURSOR, self.txn => Handle,
-                &raw mut cursor => *mut Handle, 0 => u32)
+                &raw mut cursor.0 => *mut Handle, 0 => u32)
         };
         self.store.api.check(code, "opening a cursor")?;
-        let gone = self.go_through(cursor, (from, to), access, direction, &mut each);
-        // SAFETY: the cursor was opened above and is used no more.
-        let code = unsafe { call!(cursor, dbc::CLOSE) };
-        gone.and(self.store.api.check(code, "closing a cursor"))
+        let gone = self.go_through(&cursor, (from, to), access, direction, &mut each);
+        gone.and(self.store.api.check(cursor.close(), "closing a cursor"))
     }
 
     fn go_through(
         &mut self,
-        cursor: Handle,
+        cursor: &Cursor,
         (from, to): (&[u8], &[u8]),
         access: Access,
         direction: Direction,
@@ -818,7 +856,7 @@ impl Session<'_> {
     /// Moves a cursor, and reads where it is then: how long key and value are; `None` where there is nothing.
     fn step(
         &mut self,
-        cursor: Handle,
+        cursor: &Cursor,
         flags: u32,
         start: Option<&[u8]>,
     ) -> Result<Option<(usize, usize)>> {
@@ -833,7 +871,7 @@ impl Session<'_> {
             // SAFETY: the cursor is open and this session's own; the library writes no more than there is room for. One
             // that found too little room has not moved.
             let code = unsafe {
-                call!(cursor, dbc::GET, &raw mut key => *mut Dbt, &raw mut value => *mut Dbt,
+                call!(cursor.0, dbc::GET, &raw mut key => *mut Dbt, &raw mut value => *mut Dbt,
                     flags => u32)
             };
             match code {
@@ -848,6 +886,70 @@ impl Session<'_> {
             }
         }
     }
+}
+
+/// An open cursor; null before and after. Closed before its transaction ends, also where what it is shown to panics.
+struct Cursor(Handle);
+
+impl Cursor {
+    /// Gives the library's answer.
+    fn close(&mut self) -> c_int {
+        let cursor = std::mem::replace(&mut self.0, null_mut());
+        if cursor.is_null() {
+            return 0;
+        }
+        // SAFETY: it is open, its store and its transaction are, and it is used no more.
+        unsafe { call!(cursor, dbc::CLOSE) }
+    }
+}
+
+impl Drop for Cursor {
+    fn drop(&mut self) {
+        self.close();
+    }
+}
+
+/// Keeps others out of a folder, for as long as what is given lives. Those that read let each other in.
+fn lock(folder: &Path, read_only: bool) -> Result<File> {
+    let failing = |error: std::io::Error| {
+        let message = format!("opening {}: {error}", folder.display());
+        Error::new(Kind::Io, message)
+    };
+    let file = File::open(folder).map_err(failing)?;
+    let locked = if read_only {
+        file.try_lock_shared()
+    } else {
+        file.try_lock()
+    };
+    match locked {
+        Ok(()) => Ok(file),
+        Err(TryLockError::WouldBlock) => {
+            let message = format!("{} is in use by another store", folder.display());
+            Err(Error::new(Kind::Busy, message))
+        }
+        Err(TryLockError::Error(error)) => Err(failing(error)),
+    }
+}
+
+/// Fails where there is a log.
+fn refuse_log(folder: &Path) -> Result<()> {
+    let failing = |error: std::io::Error| {
+        let message = format!("looking for a log in {}: {error}", folder.display());
+        Error::new(Kind::Io, message)
+    };
+    for entry in std::fs::read_dir(folder).map_err(failing)? {
+        let name = entry.map_err(failing)?.file_name();
+        if name.as_bytes().starts_with(b"log.") {
+            let message = format!(
+                "{} has a log ({}), and may have what was committed there alone: it is opened as product \
+                 transactional with a log that is written or synced",
+                folder.display(),
+                name.to_string_lossy()
+            );
+            return Err(Error::new(Kind::Refused, message));
+        }
+    }
+    Ok(())
 }
 
 fn text(bytes: &[u8]) -> Result<CString> {

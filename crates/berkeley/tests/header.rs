@@ -1,10 +1,18 @@
 //! What is declared of the library, beside its own header.
 
+#![allow(clippy::unwrap_used, clippy::expect_used)] // a test that cannot go on fails
+
 use std::fmt::Write as _;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
-use dyno_berkeley::layout::{NUMBERS, PLACES};
+use dyno_berkeley::layout::{COUNTER_BYTES, DBT_BYTES, NUMBERS, PLACES};
+
+/// The members that are read as numbers of one length.
+fn counters() -> impl Iterator<Item = (&'static str, &'static str)> {
+    let counters = PLACES.iter().filter(|(name, ..)| name.ends_with("_STAT"));
+    counters.map(|(structure, member, _)| (*structure, *member))
+}
 
 /// What a C compiler says of the header: a line a place or number.
 fn said_by_the_header() -> String {
@@ -15,6 +23,14 @@ fn said_by_the_header() -> String {
         writeln!(
             program,
             "printf(\"{structure} {member} %zu\\n\", offsetof({structure}, {member}));"
+        )
+        .unwrap();
+    }
+    program.push_str("printf(\"DBT %zu\\n\", sizeof(DBT));\n");
+    for (structure, member) in counters() {
+        writeln!(
+            program,
+            "printf(\"{structure} {member} %zu\\n\", sizeof((({structure} *)0)->{member}));"
         )
         .unwrap();
     }
@@ -46,6 +62,10 @@ fn places_and_numbers_are_those_of_the_header() {
     let mut declared = String::new();
     for (structure, member, offset) in PLACES {
         writeln!(declared, "{structure} {member} {offset}").unwrap();
+    }
+    writeln!(declared, "DBT {DBT_BYTES}").unwrap();
+    for (structure, member) in counters() {
+        writeln!(declared, "{structure} {member} {COUNTER_BYTES}").unwrap();
     }
     for (name, number) in NUMBERS {
         writeln!(declared, "{name} {number}").unwrap();

@@ -2,8 +2,10 @@
 
 #![allow(clippy::unwrap_used)] // a test that cannot go on fails
 
+use std::io::{BufRead as _, BufReader};
 use std::ops::ControlFlow;
 use std::path::PathBuf;
+use std::process::{Command, Stdio};
 use std::sync::Barrier;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -51,7 +53,6 @@ fn options(product: Product) -> Options {
         mutexes: true,
         create: true,
         read_only: false,
-        recover: false,
     }
 }
 
@@ -261,31 +262,251 @@ fn a_synced_log_is_synced_at_each_commit_and_one_in_memory_never() {
     }
 }
 
+/// Where the process that is killed writes; it is this test's own, begun anew.
+const CRASHES_IN: &str = "DYNO_BERKELEY_CRASHES_IN";
+
 #[test]
-fn what_was_committed_is_there_after_a_crash() {
-    let folder = Folder::new();
+fn what_was_committed_is_there_after_its_process_was_killed() {
     let asked = Options {
         log: Log::Synced,
         ..options(Product::Transactional)
     };
+    if let Some(folder) = std::env::var_os(CRASHES_IN) {
+        let store = Store::open(folder.as_ref(), &NAMES, &asked).unwrap();
+        let mut session = store.session().unwrap();
+        for number in 0_u32.. {
+            session.begin().unwrap();
+            session.put(0, &number.to_be_bytes(), &[7; 300]).unwrap();
+            session.put(1, &number.to_be_bytes(), &[7; 300]).unwrap();
+            session.commit().unwrap();
+            println!("committed {number}");
+        }
+    }
+    let folder = Folder::new();
     folder.open(&asked).close(true).unwrap();
+    let mut last = 0;
+    for _ in 0..3 {
+        let name = std::thread::current().name().unwrap().to_owned();
+        let mut child = Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", &name, "--nocapture"])
+            .env(CRASHES_IN, &folder.0)
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut told = BufReader::new(child.stdout.take().unwrap()).lines();
+        let number = |line: String| line.strip_prefix("committed ")?.parse::<u32>().ok();
+        let wanted = last + 200;
+        while last < wanted {
+            last = last.max(number(told.next().unwrap().unwrap()).unwrap_or(0));
+        }
+        child.kill().unwrap();
+        child.wait().unwrap();
+        last = told
+            .map_while(Result::ok)
+            .filter_map(number)
+            .fold(last, u32::max);
+        let store = folder.open(&asked);
+        let mut session = store.session().unwrap();
+        let mut found = [0_u32; 2];
+        for (map, found) in found.iter_mut().enumerate() {
+            session
+                .scan(
+                    map,
+                    (&[], &[255; 8]),
+                    Access::Read,
+                    Direction::Forwards,
+                    |_, _| {
+                        *found += 1;
+                        ControlFlow::Continue(())
+                    },
+                )
+                .unwrap();
+        }
+        assert_eq!(found[0], found[1], "half a transaction");
+        assert!(
+            found[0] > last,
+            "{last} was committed, and there are {found:?}"
+        );
+    }
+}
+
+#[test]
+fn a_folder_has_one_store_at_a_time_unless_all_only_read() {
+    let folder = Folder::new();
+    let asked = options(Product::DataStore);
+    let reads = Options {
+        create: false,
+        read_only: true,
+        ..asked
+    };
     let store = folder.open(&asked);
+    for second in [asked, reads] {
+        let error = Store::open(&folder.0, &NAMES, &second).unwrap_err();
+        assert_eq!(error.kind, Kind::Busy);
+        assert!(
+            error.message.ends_with("is in use by another store"),
+            "{error}"
+        );
+    }
+    store.close(true).unwrap();
+    let _first = folder.open(&reads);
+    let _second = folder.open(&reads);
+}
+
+#[test]
+fn a_log_that_would_not_be_looked_at_is_refused() {
+    let folder = Folder::new();
+    let durable = Options {
+        log: Log::Written,
+        ..options(Product::Transactional)
+    };
+    folder.open(&durable).close(true).unwrap();
+    for other in [
+        options(Product::DataStore),
+        options(Product::Concurrent),
+        options(Product::Transactional),
+    ] {
+        let error = Store::open(&folder.0, &NAMES, &other).unwrap_err();
+        assert_eq!(error.kind, Kind::Refused);
+        assert!(
+            error.message.contains("has a log (log.0000000001)"),
+            "{error}"
+        );
+    }
+    folder.open(&durable);
+}
+
+#[test]
+fn all_pages_are_in_the_cache_once_all_were_read() {
+    for product in PRODUCTS {
+        let folder = Folder::new();
+        let asked = Options {
+            page_bytes: 512,
+            ..options(product)
+        };
+        let key = |number: u32| number.wrapping_mul(2_654_435_761).to_be_bytes();
+        let store = folder.open(&asked);
+        let mut session = store.session().unwrap();
+        for number in 0..4_000 {
+            session.put(0, &key(number), &[7; 60]).unwrap();
+        }
+        drop(session);
+        store.close(true).unwrap();
+        let mut store = folder.open(&asked);
+        store.read_all().unwrap();
+        store.forget_moved();
+        let mut session = store.session().unwrap();
+        for number in 0..4_000 {
+            assert!(
+                session
+                    .get(0, &key(number), Access::Read)
+                    .unwrap()
+                    .is_some()
+            );
+        }
+        drop(session);
+        assert_eq!(store.moved().unwrap().pages_read, 0, "{product:?}");
+    }
+}
+
+#[test]
+fn a_cursor_is_closed_where_what_it_is_shown_to_panics() {
+    for product in PRODUCTS {
+        let folder = Folder::new();
+        let store = folder.open(&options(product));
+        let mut session = store.session().unwrap();
+        session.put(0, b"key", b"value").unwrap();
+        session.begin().unwrap();
+        let range: (&[u8], &[u8]) = (b"a", b"z");
+        let caught = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+            session.scan(0, range, Access::Read, Direction::Forwards, |_, _| {
+                std::panic::resume_unwind(Box::new("shown"))
+            })
+        }));
+        assert!(caught.is_err());
+        // An open cursor keeps its lock, in the product whose calls lock whole trees, and its transaction from its end.
+        session.put(0, b"key", b"other").unwrap();
+        session.commit().unwrap();
+        drop(session);
+        store.close(true).unwrap();
+    }
+}
+
+#[test]
+fn a_transaction_that_has_ended_has_nothing_left_to_be_undone() {
+    let folder = Folder::new();
+    let store = folder.open(&options(Product::Transactional));
     let mut session = store.session().unwrap();
     session.begin().unwrap();
+    assert_eq!(session.begin().unwrap_err().kind, Kind::Refused);
     session.put(0, b"key", b"value").unwrap();
     session.commit().unwrap();
-    // Nothing is written to its place, as if the process had ended here.
-    std::mem::forget(session);
-    std::mem::forget(store);
-    let store = folder.open(&Options {
-        recover: true,
-        ..asked
+    session.rollback().unwrap();
+    assert!(session.get(0, b"key", Access::Read).unwrap().is_some());
+}
+
+#[test]
+fn three_hundred_transactions_are_under_way_at_a_time() {
+    let folder = Folder::new();
+    let store = folder.open(&options(Product::Transactional));
+    let mut sessions: Vec<_> = (0..300).map(|_| store.session().unwrap()).collect();
+    for session in &mut sessions {
+        session.begin().unwrap();
+        assert_eq!(session.get(0, b"key", Access::Read).unwrap(), None);
+    }
+    for session in &mut sessions {
+        session.commit().unwrap();
+    }
+}
+
+#[test]
+fn a_damaged_page_is_told_where_pages_have_checksums() {
+    for product in PRODUCTS {
+        let folder = Folder::new();
+        let asked = Options {
+            checksums: true,
+            ..options(product)
+        };
+        let store = folder.open(&asked);
+        let mut session = store.session().unwrap();
+        session.put(0, b"key", &[7; 100]).unwrap();
+        drop(session);
+        store.close(true).unwrap();
+        let file = folder.0.join("first.db");
+        let mut bytes = std::fs::read(&file).unwrap();
+        let place = bytes
+            .windows(100)
+            .rposition(|window| window == [7; 100])
+            .unwrap();
+        bytes[place + 50] = 8;
+        std::fs::write(&file, bytes).unwrap();
+        let store = folder.open(&asked);
+        let mut session = store.session().unwrap();
+        let error = session.get(0, b"key", Access::Read).unwrap_err();
+        assert_eq!(error.kind, Kind::Corrupt, "{product:?}: {error}");
+    }
+}
+
+#[test]
+fn what_is_no_b_tree_and_what_no_memory_holds_is_refused_with_the_librarys_words() {
+    let folder = Folder::new();
+    let error = |asked| Store::open(&folder.0, &NAMES, &asked).unwrap_err();
+    let huge = error(Options {
+        cache_bytes: 1 << 50,
+        ..options(Product::DataStore)
     });
-    let mut session = store.session().unwrap();
-    assert_eq!(
-        session.get(0, b"key", Access::Read).unwrap(),
-        Some(&b"value"[..])
+    assert_eq!(huge.kind, Kind::Refused);
+    assert!(
+        huge.message.starts_with("setting the size of the cache: "),
+        "{huge}"
     );
+    std::fs::write(
+        folder.0.join("first.db"),
+        "no page of any B-tree".repeat(1_000),
+    )
+    .unwrap();
+    let other = error(options(Product::DataStore));
+    assert!(other.message.starts_with("opening first.db: "), "{other}");
 }
 
 #[test]
@@ -304,10 +525,7 @@ fn what_is_not_there_is_refused_with_the_librarys_words() {
 #[test]
 fn what_a_log_in_memory_wrote_is_opened_again_with_any_log() {
     let folder = Folder::new();
-    for (number, log) in [Log::Memory, Log::Memory, Log::Synced]
-        .into_iter()
-        .enumerate()
-    {
+    for (value, log) in [(0, Log::Memory), (1, Log::Memory), (2, Log::Synced)] {
         let store = folder.open(&Options {
             log,
             ..options(Product::Transactional)
@@ -315,16 +533,15 @@ fn what_a_log_in_memory_wrote_is_opened_again_with_any_log() {
         let mut session = store.session().unwrap();
         session.begin().unwrap();
         for key in 0..=255 {
-            session.put(0, &[key], &[number; 100]).unwrap();
+            session.put(0, &[key], &[value; 100]).unwrap();
         }
         session.commit().unwrap();
         drop(session);
         store.close(true).unwrap();
     }
     let store = folder.open(&Options {
-        create: false,
-        read_only: true,
-        ..options(Product::DataStore)
+        log: Log::Written,
+        ..options(Product::Transactional)
     });
     let mut session = store.session().unwrap();
     let found = session.get(0, &[7], Access::Read).unwrap();

@@ -53,6 +53,12 @@ fn counter(database: &rusqlite::Connection, which: std::ffi::c_int) -> f64 {
     }
 }
 
+/// How many pages a connection has read since it was opened, which were not in its cache.
+#[must_use]
+pub fn pages_read(database: &rusqlite::Connection) -> f64 {
+    counter(database, ffi::SQLITE_DBSTATUS_CACHE_MISS)
+}
+
 /// The number of a statement in its session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Handle(usize);

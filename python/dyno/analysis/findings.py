@@ -24,6 +24,7 @@ from dyno.analysis.overall import overall
 from dyno.analysis.removal import removals
 from dyno.analysis.sentences import listed
 from dyno.analysis.shape import shapes
+from dyno.analysis.switches import switches
 from dyno.analysis.table import Table, response_order, tabulate
 from dyno.analysis.variation import explain
 from dyno.analysis.verdicts import verdicts
@@ -204,6 +205,7 @@ def _whole(
         hot_spots=() if sampled.stacks is None else tuple(hot_spots(study, table, sampled.stacks, sampled.rules)),
         interventions=tuple(interventions),
         removal=tuple(removals(study, table, sampled.counts)),
+        switches=tuple(switches(study, table)),
     )
 
 

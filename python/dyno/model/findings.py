@@ -1064,6 +1064,33 @@ class Removal(Frozen):
     sentence: str
 
 
+class SwitchStep(Frozen):
+    """A system with something more set than in the step before."""
+
+    level: str
+    switched: Annotated[str, Field(description="the options that are others than before; empty for the first")] = ""
+    cell: int
+    instructions: Annotated[float, Field(description="of a transaction, mean over ok runs")]
+    saved: Annotated[
+        float | None,
+        Field(description="instructions fewer than in the step before; mean over blocks, where inputs are alike"),
+    ] = None
+    least: Annotated[float | None, Field(description="of what blocks saved, where there are several")] = None
+    most: Annotated[float | None, Field(description="likewise")] = None
+    share: Annotated[float | None, Field(description="of what the first step has")] = None
+    throughput: Annotated[float | None, Field(description="of the mix, mean over ok runs")] = None
+
+
+class Switches(Frozen):
+    """What each step of a system's own switches takes of one kind of transaction."""
+
+    transaction: str
+    system: Annotated[str, Field(description="kind of the system")]
+    within: Annotated[dict[str, str], Field(description="the levels that those cells share")] = {}
+    steps: tuple[SwitchStep, ...]
+    sentence: str
+
+
 class Findings(Frozen):
     """All that a results folder says."""
 
@@ -1130,4 +1157,7 @@ class Findings(Frozen):
     ] = ()
     removal: Annotated[
         tuple[Removal, ...], Field(description="where instructions go, of an engine whose components are removed")
+    ] = ()
+    switches: Annotated[
+        tuple[Switches, ...], Field(description="what each step of other systems' own switches takes")
     ] = ()

@@ -40,7 +40,7 @@ from dyno.model.run import RunRecord
 from dyno.model.stages import comparing
 from dyno.model.study import Study
 from dyno.model.units import format_percent, format_size
-from dyno.report import figures, interventions, removal
+from dyno.report import figures, interventions, removal, switches
 from dyno.report.database import groups
 from dyno.report.figures import Figure, Palette
 from dyno.report.figures.style import capital, label, varied
@@ -113,7 +113,8 @@ def write(results: Source, findings: Findings, out_dir: Path, flames: Sequence[D
     folder = out_dir / "figures"
     folder.mkdir(parents=True, exist_ok=True)
     removed = figures.removal(findings)
-    for figure in [*pooled, *charts, *causes.all(), *bounds, *removed, *timelines]:
+    switched = figures.switches(findings)
+    for figure in [*pooled, *charts, *causes.all(), *bounds, *removed, *switched, *timelines]:
         _replace(folder / f"{figure.name}.svg", figure.svg.encode())
         _replace(folder / f"{figure.name}.png", figure.png)
         _replace(folder / f"{figure.name}.csv", figure.csv.encode())
@@ -121,7 +122,7 @@ def write(results: Source, findings: Findings, out_dir: Path, flames: Sequence[D
         _replace(folder / f"{flame.name}.svg", flame.file.encode())
     target = out_dir / "report.html"
     hot_spots = hot_spots_part(findings, flames)
-    page = _page(results, study, findings, pooled, charts, causes, bounds, removed, timelines, hot_spots)
+    page = _page(results, study, findings, pooled, charts, causes, bounds, removed, switched, timelines, hot_spots)
     _replace(target, page.encode())
     return target
 
@@ -171,6 +172,7 @@ def _page(
     causes: _Causes,
     bounds: Sequence[Figure],
     removed: Sequence[Figure],
+    switched: Sequence[Figure],
     timelines: Sequence[Figure],
     hot_spots: Sequence[HotCell],
 ) -> str:
@@ -197,6 +199,8 @@ def _page(
         told_of=interventions,
         removal_figures=[_shown(figure) for figure in removed],
         removal=removal,
+        switches_figures=[_shown(figure) for figure in switched],
+        switches=switches,
         timelines=[_shown(figure) for figure in timelines],
         database=groups(findings),
         hot_spots=hot_spots,

@@ -43,6 +43,7 @@ from dyno.report.observations import on_terminal as observed_on_terminal
 from dyno.report.per_op import on_terminal as per_operation
 from dyno.report.removal import of_removal
 from dyno.report.selfcheck import Block
+from dyno.report.switches import of_switches
 from dyno.report.tables import columns as _columns
 from dyno.report.tables import heading as _heading
 from dyno.report.tables import plain as _plain
@@ -118,6 +119,7 @@ def show(findings: Findings, console: Console, chosen: Sequence[str] | None = No
         ]
     parts += show_hot_spots(findings)
     parts += of_removal(findings)
+    parts += of_switches(findings)
     _print(console, Group(*parts))
     show_interventions(findings.interventions, console)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sqlite3
 import time
+from collections.abc import Mapping
 from contextlib import closing
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -52,6 +53,13 @@ class SqliteOptions(Frozen):
         Field(
             description="a run copies the file into memory before it begins, works there, and writes it back when it "
             "has ended: journal_mode memory or off, one client"
+        ),
+    ] = False
+    resident: Annotated[
+        bool,
+        Field(
+            description="all pages are read before a run, which is invalid if one was read while it was driven: "
+            "cache_size has to hold all"
         ),
     ] = False
     busy_timeout: Annotated[Duration, Field(le=3600, description="how long a client waits for another's lock")] = 10.0
@@ -143,6 +151,14 @@ class SqliteSystem(System[SqliteOptions]):
         """Sizes of the file and of its log, in bytes."""
         return {f"{path.name.replace('.', '_')}_bytes": float(path.stat().st_size) for path in self.data_files()}
 
+    def refutes(self, status: Mapping[str, float]) -> str | None:
+        """A page that was read, where none may."""
+        read = status.get(f"{self.backend}.pages_read_bytes")
+        if not self.options.resident or read == 0:
+            return None
+        told = "is not known" if read is None else f"is {read:,.0f}"
+        return f"bytes of pages read while it was driven: {told}, and resident: true allows none"
+
     def check(self, limit: float) -> None:
         """SQLite's own check of pages, order and references."""
         if self.options.check == "none" or not self._file.exists():
@@ -175,6 +191,7 @@ class SqliteSystem(System[SqliteOptions]):
             "memory_statistics": self.options.memory_statistics,
             "secure_delete": self.options.secure_delete,
             "in_memory": self.options.in_memory or None,
+            "preload": self.options.resident or None,
         }
         return {key: value for key, value in given.items() if value is not None}
 

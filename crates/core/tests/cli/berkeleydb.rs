@@ -1,8 +1,10 @@
 //! The driver on Berkeley DB, in each of its products.
 
+use std::process::{Command, Stdio};
+
 use serde_json::{Value, json};
 
-use crate::support::{Folder, drive, with};
+use crate::support::{Folder, Ran, drive, drive_command, wait_until, with};
 
 fn job(folder: &Folder, backend: Value) -> Value {
     let backend = with(
@@ -128,4 +130,102 @@ fn pages_of_another_size_than_asked_for_are_told() {
         said.contains("backend.page_size_bytes was set to 8192 but is 4096"),
         "{said}"
     );
+}
+
+/// Drives with another library in place of Berkeley DB: one whose source is given, or no library at all.
+fn drive_with_library(source: Option<&str>) -> Value {
+    let folder = Folder::new();
+    let library = folder.path("libdb-5.3.so");
+    match source {
+        None => std::fs::write(&library, "no library").unwrap(),
+        Some(source) => {
+            std::fs::write(folder.path("library.c"), source).unwrap();
+            let mut compiler = Command::new("cc");
+            compiler.args(["-shared", "-fPIC", "-o"]).arg(&library);
+            assert!(
+                compiler
+                    .arg(folder.path("library.c"))
+                    .status()
+                    .unwrap()
+                    .success()
+            );
+        }
+    }
+    let job = with(
+        job(&folder, json!({})),
+        json!({"phase": "load", "operations": null}),
+    );
+    let mut command = drive_command(&folder, &job);
+    command
+        .env("LD_LIBRARY_PATH", folder.path(""))
+        .stdin(Stdio::null());
+    let failed = Ran::new(command.output().unwrap(), folder.path("out")).failure();
+    assert_eq!(failed["error"]["kind"], json!("cannot_open"), "{failed}");
+    failed["error"]["message"].clone()
+}
+
+#[test]
+fn a_library_that_is_missing_or_another_is_told_in_one_line() {
+    let of_version = |patch| {
+        format!(
+            "const char *db_version(int *major, int *minor, int *patch) \
+             {{ *major = 5; *minor = 3; *patch = {patch}; return 0; }}"
+        )
+    };
+    for (source, why) in [
+        (None, "is not there (apt-get install libdb5.3): /"),
+        (None, "libdb-5.3.so: file too short"),
+        (
+            Some(of_version(29)),
+            "libdb-5.3.so is version 5.3.29, and dyno knows how 5.3.28 is laid out",
+        ),
+        (Some(of_version(28)), "undefined symbol: db_env_create"),
+    ] {
+        let message = drive_with_library(source.as_deref());
+        let said = message.as_str().unwrap();
+        assert!(said.contains(why), "{said}");
+        assert_eq!(said.lines().count(), 1, "{said}");
+    }
+}
+
+#[test]
+fn a_run_that_was_killed_is_gone_on_with_by_its_log_and_opened_by_no_other_product() {
+    let folder = Folder::new();
+    let job = job(
+        &folder,
+        json!({"product": "transactional", "log": "synced"}),
+    );
+    let load = json!({"phase": "load", "operations": null});
+    drive(&folder, &with(job.clone(), load)).ok();
+    let endless = with(job.clone(), json!({"operations": 1_000_000}));
+    let mut killed = drive_command(&folder, &endless)
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let log = folder.path("db/log.0000000001");
+    wait_until("the log has transactions", || {
+        std::fs::metadata(&log).is_ok_and(|file| file.len() > 200_000)
+    });
+    // Meanwhile nobody else comes in.
+    let aside = Folder::new();
+    let second = drive(&aside, &job).failure();
+    assert_eq!(second["error"]["kind"], json!("busy"), "{second}");
+    killed.kill().unwrap();
+    killed.wait().unwrap();
+    let mut other = with(
+        job.clone(),
+        json!({"backend": {"product": "concurrent", "log": null}}),
+    );
+    other["workload"]["mix"] = json!("looking-glass");
+    let refused = drive(&aside, &other).failure();
+    let said = refused["error"]["message"].as_str().unwrap();
+    assert!(said.contains("has a log (log.0000000001)"), "{said}");
+    // A check of the conditions, a run that goes on, and a check of that.
+    let check = json!({"phase": "check", "operations": null, "max_share_failed": null});
+    for part in [check.clone(), json!({}), check] {
+        let result = drive(&folder, &with(job.clone(), part)).ok();
+        let held = |checks: &Vec<Value>| checks.iter().all(|check| check["holds"] == json!(true));
+        assert!(result["checks"].as_array().is_none_or(held), "{result}");
+    }
 }

@@ -334,7 +334,7 @@ fn the_settings_of_a_job_are_effective_and_all_are_reported() {
         "journal_mode": "wal", "synchronous": "extra", "cache_size_bytes": 65536,
         "mmap_size_bytes": 1_048_576, "locking_mode": "exclusive", "page_size_bytes": 8192,
         "busy_timeout_ms": 7, "threading_mode": "serialized", "memory_statistics": false,
-        "in_memory": false, "secure_delete": true,
+        "in_memory": false, "secure_delete": true, "preload": false,
     });
     let asked = json!({"backend": {"config": config}});
     let loaded = drive(&folder, &with(load_job(&folder), asked.clone())).ok();
@@ -351,6 +351,7 @@ fn the_settings_of_a_job_are_effective_and_all_are_reported() {
             "synchronous": "full", "cache_size_bytes": 2_048_000, "mmap_size_bytes": 0,
             "locking_mode": "normal", "busy_timeout_ms": 10_000,
             "threading_mode": "multi-thread", "memory_statistics": true, "in_memory": false, "secure_delete": false,
+            "preload": false,
         })
     );
 }
@@ -390,6 +391,36 @@ fn without_mutexes_and_in_memory_the_same_is_done_and_kept() {
         let found = drive(&folder, &with(job, check)).ok();
         assert_eq!(found["checks"].as_array().unwrap().len(), 4);
     }
+}
+
+#[test]
+fn a_run_that_was_preloaded_reads_no_page_unless_the_cache_is_too_small() {
+    let folder = Folder::new();
+    let mut job = run_job(&folder);
+    job["workload"] = json!({
+        "kind": "tpcc", "warehouses": 1, "items": 200, "customers_per_district": 30,
+        "rollbacks": 0.0, // without a journal nothing can be undone
+    });
+    let load = json!({"phase": "load", "operations": null});
+    drive(&folder, &with(job.clone(), load)).ok();
+    let read = |config: Value| {
+        let job = with(job.clone(), json!({"backend": {"config": config.clone()}}));
+        let result = drive(&folder, &job).ok();
+        for (key, value) in config.as_object().unwrap() {
+            assert_eq!(&result["backend"]["effective"][key], value, "{key}");
+        }
+        let read = &result["backend"]["status"]["pages_read_bytes"];
+        read.as_f64().unwrap()
+    };
+    for config in [
+        json!({"preload": true}),
+        json!({"preload": true, "locking_mode": "exclusive", "journal_mode": "off"}),
+        json!({"preload": true, "in_memory": true, "threading_mode": "single-thread"}),
+    ] {
+        assert!(read(config) < 1.0);
+    }
+    assert!(read(json!({"preload": false})) > 0.0);
+    assert!(read(json!({"preload": true, "cache_size_bytes": 16_384})) > 0.0);
 }
 
 #[test]

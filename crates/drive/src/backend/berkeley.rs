@@ -3,11 +3,10 @@
 //! Files are alike in all products: they are filled without transactions, and whatever has changed them leaves nothing in
 //! them that is of its log alone.
 
-use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use dyno_berkeley::{Kind, Log, Options, Product, Session, Store};
+use dyno_berkeley::{Kind, Options, Product, Session, Store};
 use dyno_glass_tpcc::ordered::{Access, Direction, Map, Maps, OrderedStore, Visit, first_history};
 use serde_json::{Map as Members, Value, json};
 
@@ -61,24 +60,6 @@ impl Berkeley {
             session: self.session()?,
             history: &self.history,
         }))
-    }
-
-    /// Reads every page.
-    fn preload(&self, trees: usize) -> Result<(), OperationError> {
-        let mut session = self.store.session().map_err(told)?;
-        let range: (&[u8], &[u8]) = (&[], &[u8::MAX; 32]);
-        for tree in 0..trees {
-            let (access, direction) = (
-                dyno_berkeley::Access::Read,
-                dyno_berkeley::Direction::Forwards,
-            );
-            session
-                .scan(tree, range, access, direction, |_, _| {
-                    ControlFlow::Continue(())
-                })
-                .map_err(told)?;
-        }
-        Ok(())
     }
 
     /// The first setting that was asked for and is not so.
@@ -138,7 +119,6 @@ fn options(job: &BerkeleyJob, phase: Phase, clients: u32) -> Options {
         mutexes: job.mutexes,
         create: false,
         read_only: false,
-        recover: false,
     };
     match phase {
         Phase::Run => options,
@@ -154,12 +134,7 @@ fn options(job: &BerkeleyJob, phase: Phase, clients: u32) -> Options {
             ..options
         },
         // The log of a run that was cut short has what is not in its place.
-        Phase::Check if job.product == Product::Transactional && job.log != Log::Memory => {
-            Options {
-                recover: true,
-                ..options
-            }
-        }
+        Phase::Check if options.keeps_log() => options,
         Phase::Check => Options {
             product: Product::DataStore,
             read_only: true,
@@ -215,7 +190,10 @@ impl Backend for Berkeley {
                 backend.history = AtomicU64::new(first);
             }
             if berkeley.preload {
-                backend.preload(trees.len()).map_err(failing)?;
+                backend
+                    .store
+                    .read_all()
+                    .map_err(|error| failing(told(error)))?;
             }
             backend.store.forget_moved();
         }

@@ -206,10 +206,8 @@ struct RawBerkeley {
     cache_bytes: u64,
     page_size_bytes: Option<u32>,
     checksums: Option<bool>,
-    #[serde(default = "RawGlass::log")]
-    log: RawPolicy,
-    #[serde(default = "RawBerkeley::yes")]
-    locks: bool,
+    log: Option<RawPolicy>,
+    locks: Option<bool>,
     #[serde(default = "RawBerkeley::yes")]
     mutexes: bool,
     #[serde(default)]
@@ -270,6 +268,8 @@ pub struct SqliteConfig {
     pub in_memory: Option<bool>,
     /// Whether what is deleted is overwritten.
     pub secure_delete: Option<bool>,
+    /// Whether the run phase reads all pages into the cache before its clients begin.
+    pub preload: Option<bool>,
 }
 
 /// `SQLite`'s threading mode.
@@ -462,22 +462,33 @@ fn read_berkeley(part: Value) -> Result<BerkeleyJob, JobError> {
         "backend.page_size_bytes",
         raw.page_size_bytes.map(u64::from),
     )?;
+    let product = match raw.product {
+        RawProduct::DataStore => Product::DataStore,
+        RawProduct::Concurrent => Product::Concurrent,
+        RawProduct::Transactional => Product::Transactional,
+    };
+    if product != Product::Transactional {
+        for (key, given) in [("log", raw.log.is_some()), ("locks", raw.locks.is_some())] {
+            if given {
+                let name = BerkeleyJob::product_name(product);
+                let message =
+                    format!("is of product transactional, and this is {name}: leave it out");
+                return Err(JobError::new(format!("backend.{key}"), message));
+            }
+        }
+    }
     Ok(BerkeleyJob {
         folder: raw.folder,
-        product: match raw.product {
-            RawProduct::DataStore => Product::DataStore,
-            RawProduct::Concurrent => Product::Concurrent,
-            RawProduct::Transactional => Product::Transactional,
-        },
+        product,
         cache_bytes: raw.cache_bytes,
         page_size_bytes: raw.page_size_bytes,
         checksums: raw.checksums,
         log: match raw.log {
-            RawPolicy::Memory => Log::Memory,
-            RawPolicy::Written => Log::Written,
-            RawPolicy::Synced => Log::Synced,
+            Some(RawPolicy::Memory) => Log::Memory,
+            Some(RawPolicy::Written) => Log::Written,
+            Some(RawPolicy::Synced) | None => Log::Synced,
         },
-        locks: raw.locks,
+        locks: raw.locks.unwrap_or(true),
         mutexes: raw.mutexes,
         preload: raw.preload,
     })

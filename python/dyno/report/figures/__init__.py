@@ -17,6 +17,7 @@ from dyno.report.figures.removal import removal
 from dyno.report.figures.residuals import residuals
 from dyno.report.figures.shape import shapes
 from dyno.report.figures.style import Figure, Palette
+from dyno.report.figures.switches import switches
 from dyno.report.figures.timeline import timeline
 
 __all__ = [
@@ -34,5 +35,6 @@ __all__ = [
     "removal",
     "residuals",
     "shapes",
+    "switches",
     "timeline",
 ]

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use dyno_sql::sqlite::{Session, classify};
+use dyno_sql::sqlite::{Session, classify, pages_read};
 use rusqlite::backup::{Backup, StepResult};
 use rusqlite::config::DbConfig;
 use rusqlite::{OpenFlags, ffi};
@@ -36,6 +36,8 @@ pub struct Sqlite {
     effective: SqliteConfig,
     /// Whether the file was not there before.
     created: bool,
+    /// Pages that opening and preloading read.
+    read_before: f64,
 }
 
 impl Backend for Sqlite {
@@ -57,6 +59,7 @@ impl Backend for Sqlite {
         let asked = &SqliteConfig {
             // Other phases are of the file.
             in_memory: backend.config.in_memory.filter(|_| job.phase == Phase::Run),
+            preload: backend.config.preload.filter(|_| job.phase == Phase::Run),
             ..backend.config.clone()
         };
         threads::configure(asked).map_err(|error| at(&path, classify(&error)))?;
@@ -73,6 +76,7 @@ impl Backend for Sqlite {
             phase: job.phase,
             effective,
             created,
+            read_before: connections.iter().map(pages_read).sum(),
         };
         Ok((backend, connections))
     }
@@ -100,6 +104,9 @@ impl Backend for Sqlite {
     ) -> Result<Status, Failure> {
         let fail = |error: &rusqlite::Error| at(&self.path, classify(error));
         let mut status = Status::new();
+        let read = connections.iter().map(pages_read).sum::<f64>() - self.read_before;
+        let page_bytes = self.effective.page_size_bytes.unwrap_or(0) as f64;
+        status.insert("pages_read_bytes", read * page_bytes);
         let Some(database) = connections.pop() else {
             return Ok(status);
         };
@@ -301,7 +308,11 @@ fn set_up(
     let busy_timeout_ms = settings::apply_busy_timeout(database, asked)?;
     wait_for_locks(database, Duration::from_millis(busy_timeout_ms), halt)?;
     settings::apply(database, phase, asked)?;
-    settings::read_back(database, busy_timeout_ms)
+    let preloads = asked.preload == Some(true);
+    if preloads {
+        settings::preload(database)?;
+    }
+    settings::read_back(database, busy_timeout_ms, preloads)
 }
 
 /// Puts a waiter in place of the library's own, which nothing can end early.

@@ -77,9 +77,23 @@ fn set(database: &Connection, pragma: &str, value: &str) -> Result<()> {
     Ok(())
 }
 
+/// Reads every page into the cache: it looks at all pages of all trees, and at what it finds there.
+pub(super) fn preload(database: &Connection) -> Result<()> {
+    let found: String = database.query_row("PRAGMA quick_check(1)", [], |row| row.get(0))?;
+    if found == "ok" {
+        return Ok(());
+    }
+    let damaged = rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_CORRUPT);
+    Err(rusqlite::Error::SqliteFailure(damaged, Some(found)))
+}
+
 /// All settings as they are now. The busy timeout was read back when it was set: it shows as 0 once
-/// the driver's own waiter is in place.
-pub(super) fn read_back(database: &Connection, busy_timeout_ms: u64) -> Result<SqliteConfig> {
+/// the driver's own waiter is in place. What preloading came to is seen in the pages that are read later.
+pub(super) fn read_back(
+    database: &Connection,
+    busy_timeout_ms: u64,
+    preloaded: bool,
+) -> Result<SqliteConfig> {
     let number = |pragma| database.pragma_query_value(None, pragma, |row| row.get::<_, i64>(0));
     let word = |pragma| database.pragma_query_value(None, pragma, |row| row.get::<_, String>(0));
     let page_size = number("page_size")?;
@@ -106,6 +120,7 @@ pub(super) fn read_back(database: &Connection, busy_timeout_ms: u64) -> Result<S
         // No file has no name.
         in_memory: Some(database.path().is_none_or(str::is_empty)),
         secure_delete: Some(number("secure_delete")? == 1),
+        preload: Some(preloaded),
     })
 }
 
@@ -219,7 +234,7 @@ mod tests {
         // A file, since a database in memory has no mmap_size.
         let path = std::env::temp_dir().join(format!("dyno-settings-{}.db", std::process::id()));
         let database = Connection::open(&path).unwrap();
-        let settings = serde_json::to_value(read_back(&database, 7).unwrap()).unwrap();
+        let settings = serde_json::to_value(read_back(&database, 7, false).unwrap()).unwrap();
         std::fs::remove_file(&path).unwrap();
         for (key, value) in settings.as_object().unwrap() {
             assert!(!value.is_null(), "{key}");
