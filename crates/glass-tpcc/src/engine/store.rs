@@ -429,7 +429,7 @@ impl<A: Assembly> Store for EngineStore<'_, A> {
         self.hold_customer(customer)?;
         let held = self.held.customer.as_ref().map(|(_, pinned)| pinned);
         Self::held(&self.session, held, "customer", |record| {
-            read(into, text(record, C_DATA))
+            read(into, text(record, C_DATA));
         })
     }
 
