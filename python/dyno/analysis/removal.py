@@ -10,6 +10,7 @@ from itertools import pairwise
 import polars as pl
 
 from dyno import stats
+from dyno.analysis.sentences import joined
 from dyno.analysis.table import Table
 from dyno.model.assemblies import (
     COMPONENTS,
@@ -31,6 +32,10 @@ from dyno.model.study import Cell, Study
 AGREE = 0.1
 """Of the first assembly's instructions: farther apart the two ways of counting a component do not agree."""
 
+REPEAT = 0.001
+"""Of the mean: counts of the same assembly in different runs differ by less."""
+
+_ALIKE = 0.05  # of all instructions: nearer to what was published it is what was published
 _MOST_TOLD = 3  # components in a sentence
 _SUFFIX = ".instructions"
 _OUTLINED = "outlined"
@@ -155,17 +160,21 @@ class _Of:
         kernel = next((self._step(cell, assembly, "") for assembly, cell in self.cells if assembly.kernel), None)
         contributions, reason = self._contributions()
         components = tuple(self._components(chain, steps))
+        shares = tuple(self._shares(steps, components))
+        counted = (*steps, *((kernel,) if kernel else ()))
+        repeats = max((step.spread for step in counted if step.spread is not None), default=None)
         return Removal(
             transaction=self.kind,
             within=self.within,
             steps=steps,
             kernel=kernel,
             components=components,
-            shares=tuple(self._shares(steps, components)),
-            repeats=max(
-                (each.spread for each in (*steps, *((kernel,) if kernel else ())) if each.spread is not None),
-                default=None,
-            ),
+            shares=shares,
+            repeats=repeats,
+            cycles=any(step.cycles is not None for step in counted),
+            beside=_beside(shares),
+            agreement=_agreement(shares),
+            repeatability=_repeatability(repeats),
             calls=tuple(self._calls(chain[0][1])),
             contributions=contributions,
             contributions_reason=reason,
@@ -334,6 +343,36 @@ def _elsewhere(component: str, before: Mapping[str, float], after: Mapping[str, 
     return {name: value for name, value in found.items() if value}
 
 
+def _beside(shares: Sequence[ComponentShare]) -> str:
+    """Which shares are still what was published, and which are not."""
+    known = [(each, each.since) for each in shares if each.since is not None]
+    kinds = (
+        (f"Within {_ALIKE * 100:.0f} points of what was published", [each for each, by in known if abs(by) <= _ALIKE]),
+        ("More than was published", [each for each, by in known if by > _ALIKE]),
+        ("Less than was published", [each for each, by in known if by < -_ALIKE]),
+    )
+    return " ".join(
+        f"{said}: {joined([TITLES[each.component] for each in some], most=len(some))}." for said, some in kinds if some
+    )
+
+
+def _agreement(shares: Sequence[ComponentShare]) -> str:
+    judged = [each for each in shares if each.agree is not None]
+    if not judged:
+        return "Of (b) nothing is known, so that (a) stands alone."
+    if all(each.agree for each in judged):
+        return f"(a) and (b) agree within {AGREE:.0%} of all instructions for each component."
+    reasons = " ".join(f"{each.why[:1].upper()}{each.why[1:]}." for each in judged if not each.agree)
+    return f"(a) and (b) do not agree within {AGREE:.0%} of all instructions for each component. {reasons}"
+
+
+def _repeatability(repeats: float | None) -> str:
+    if repeats is None:
+        return ""
+    verdict = "as they should" if repeats < REPEAT else f"which is not below the {REPEAT:.1%} that they should be"
+    return f"Counts of the same assembly differ between runs by at most {repeats:.3%}, {verdict}."
+
+
 def _why(cost: ComponentCost, removed: float | None, attributed: float | None) -> str:
     """Of one whose two figures do not agree: where the difference is, which is told in full by two terms."""
     if cost.agree is not False or not cost.removed or not removed or attributed is None or cost.builds is None:
@@ -345,9 +384,8 @@ def _why(cost: ComponentCost, removed: float | None, attributed: float | None) -
     title = TITLES[cost.component]
     return (
         f"{title}: its removal saves {removed:.1%} of all instructions, {attributed:.1%} are attributed to it. "
-        f"Of the difference {others / original:+.1%} is what others do less once it is gone ({named}), and "
-        f"{cost.builds / original:+.1%} is what removing it saves more in the optimised builds than in those that keep "
-        "components apart"
+        f"Of the difference {others / original:+.1%} is what others do less once it is gone ({named}); the rest, "
+        f"{cost.builds / original:+.1%}, is between the optimised builds and those that keep components apart"
     )
 
 
@@ -364,12 +402,16 @@ def _place(component: str) -> int:
     return list(TITLES).index(component) if component in TITLES else len(TITLES)
 
 
+def _called(step: RemovalStep) -> str:
+    return "all components" if parse(step.assembly).components == set(COMPONENTS) else step.assembly
+
+
 def _sentence(kind: str, steps: Sequence[RemovalStep], kernel: RemovalStep | None) -> str:
     first, last = steps[0], steps[-1]
     if first.instructions is None or last.instructions is None:
         return f"Of {kind} not all steps were counted."
     said = (
-        f"{kind}: {first.instructions:,.0f} instructions with {first.assembly}, "
+        f"{kind}: {first.instructions:,.0f} instructions with {_called(first)}, "
         f"{last.instructions:,.0f} ({last.instructions / first.instructions:.1%}) with {last.assembly}"
     )
     if kernel is not None and kernel.instructions:

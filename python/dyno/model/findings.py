@@ -1091,6 +1091,10 @@ class Removal(Frozen):
     calls: tuple[CallCost, ...] = ()
     contributions: tuple[Contributed, ...] = ()
     contributions_reason: Annotated[str, Field(description="why there are none; empty where there are some")] = ""
+    cycles: Annotated[bool, Field(description="whether the machine's counters told cycles of some step")] = False
+    beside: Annotated[str, Field(description="(a) and what was published, in words; empty where nothing was")] = ""
+    agreement: Annotated[str, Field(description="whether (a) and (b) agree, in words")] = ""
+    repeatability: Annotated[str, Field(description="how near counts of different runs are, in words")] = ""
     sentence: str
 
 
