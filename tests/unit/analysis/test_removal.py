@@ -238,7 +238,7 @@ def test_a_finding_may_be_of_calls_made_just_so_often() -> None:
     asked = {"transaction": "payment", "where": {"assembly": [PATH[0]]}}
     agreed = judged(CallsAre(calls=CallsOf(made={"lookup": 3}, **asked)), profile(rows))
     assert (agreed.verdict, agreed.evidence[0].value) == ("confirmed", 3)
-    for made in ({"lookup": 4}, {"lookup": 3, "create": 1}):
+    for made in ({"lookup": 4}, {"lookup": 3, "create": 3}):
         assert judged(CallsAre(calls=CallsOf(made=made, **asked)), profile(rows)).verdict == "contradicted"
     assert judged(CallsAre(calls=CallsOf(made={"lookup": 3}, **asked))).verdict == "open"
 
