@@ -132,6 +132,7 @@ class RemovalOf(Frozen):
     component: Annotated[
         tuple[str, ...],
         BeforeValidator(_several),
+        WithJsonSchema({"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}, "minItems": 1}]}),
         Field(min_length=1, description="which component or components of the engine, such as [keys, log]"),
     ]
     of: Annotated[Event, Field(description="what it is a share of")] = "instructions"
