@@ -6,7 +6,7 @@ import math
 import os
 import time
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -169,8 +169,9 @@ class Execution:
         if any(observer.takes_stacks for observer, _ in self._seen):
             with self._timed(Step.OBSERVE):
                 self._stacks = self._stacks_of_part()
-        with self._timed(Step.OBSERVE):
-            self._count(snapshot)
+        if countings := [each for each in (observer.counting() for observer in self.observers) if each]:
+            with self._timed(Step.OBSERVE):
+                self._count(snapshot, countings)
 
     def _operate(self) -> None:
         limits = self.study.limits
@@ -206,18 +207,17 @@ class Execution:
                 if checked.wrong:
                     raise RunError(checked.wrong)
 
-    def _count(self, snapshot: Path) -> None:
+    def _count(self, snapshot: Path, countings: Sequence[Counting]) -> None:
         """Drive each build of an embedded system again where that is to be counted: no part of what was measured."""
         found = []
-        for counting in filter(None, (observer.counting() for observer in self.observers)):
+        for counting in countings:
             for build in self._builds:
                 for by in ("callgrind", "hardware") if counting.hardware else ("callgrind",):
                     found.append(self._counted(snapshot, counting, build, by))
                     if self.interrupt.requested:
                         raise _Interrupted
-        if found:
-            self._counts = pl.concat(found)
-            self._observed |= per_transaction(self._counts)
+        self._counts = pl.concat(found)
+        self._observed |= per_transaction(self._counts)
 
     def _counted(self, snapshot: Path, counting: Counting, build: str, by: str) -> pl.DataFrame:
         """On the data as they were loaded, and by the study's seed alone.
@@ -456,7 +456,7 @@ class Execution:
         )
         if self._part.from_s > 0:
             self._measured = self.workload.cut(runner, measured, len(series) - self._part.intervals)
-            self._observed |= self._as_responses(self._measured)
+            self._observed = self._as_responses(self._measured)
             self._check(self._measured)
 
     def _refuse_saturated_driver(self) -> None:
