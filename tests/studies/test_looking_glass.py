@@ -46,7 +46,8 @@ def test_the_looking_glass_runs_whole_at_smoke(dyno: Dyno, tmp_path: Path) -> No
         assert [step["removed"] for step in steps] == [
             "", "keys", "log", "locks", "latches", "pages", "buffer", "catalogue", "transactions",
         ]  # fmt: skip
-        assert steps[0]["instructions"] > 3 * steps[-1]["instructions"]
+        # Of tables this small a Payment takes little but its own code.
+        assert steps[0]["instructions"] > 1.5 * steps[-1]["instructions"]
         assert steps[-1]["instructions"] > removal["kernel"]["instructions"]
         # Components and what is in none of them are the whole of the build that keeps them apart.
         assert sum(call["instructions"] for call in removal["calls"]) == pytest.approx(steps[0]["outlined"])
