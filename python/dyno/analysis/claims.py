@@ -13,28 +13,38 @@ Multiparameter hypothesis testing and acceptance sampling, Technometrics 24, 198
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Literal
 
+import polars as pl
+
 from dyno.analysis.cells import intervals
 from dyno.analysis.comparisons import NO_MEANS, Measured, between
+from dyno.analysis.derived import Made, Over, Removed
+from dyno.analysis.removal import chains
 from dyno.analysis.sentences import NOT_JUDGED, capital, levels
 from dyno.analysis.table import Table
 from dyno.analysis.targets import is_chosen
 from dyno.analysis.unmeasured import why_unmeasured
 from dyno.model import bounds, measures
+from dyno.model.assemblies import ORDER, OURS, TITLES
 from dyno.model.findings import ClaimResult, ClaimVerdict, Evidence, Interval, format_estimate, format_ratio
 from dyno.model.published import (
     CANNOT_JUDGE,
+    LARGEST,
     AllOf,
     AnyOf,
+    CallsAre,
+    CallsOf,
     Claim,
     MeanIs,
+    MeanOf,
     Peak,
     Predicate,
     RatioIs,
     RatioOf,
+    RemovalIs,
     TrendIs,
     WithinIs,
 )
@@ -43,16 +53,42 @@ from dyno.model.units import counted
 from dyno.model.usage import is_resource
 
 RATIO = "1"  # the unit of a ratio
+_NO_CELL = "no cell has these levels"
+_LAST_DIGIT = 1e-6
 
 
 @dataclass(frozen=True)
 class _Part:
-    """The mean of cell number `b`, or the ratio b / a, and its bound."""
+    """The mean of cell number `b`, or the ratio b / a, and its bound; of what is `made` of responses where it is."""
 
     response: str
     b: int
     a: int | None
     bound: bounds.Bound
+    made: Over | Removed | Made | None = None
+
+    @property
+    def title(self) -> str:
+        """What its figures are of."""
+        return self.made.title if self.made else measures.lookup(self.response).title
+
+    @property
+    def unit(self) -> str:
+        """Of its figures, where they are no ratios."""
+        return self.made.unit if self.made else measures.lookup(self.response).unit
+
+    @property
+    def needed(self) -> tuple[str, ...]:
+        """The responses that runs must have."""
+        match self.made:
+            case Over():
+                return self.made.of, self.made.over
+            case Removed():
+                events = (self.made.event, *((self.made.over,) if self.made.over else ()))
+                return tuple(f"{self.made.transaction}.{event}" for event in events)
+            case Made():
+                return ()
+        return (self.response,)
 
 
 @dataclass(frozen=True)
@@ -70,13 +106,25 @@ class _Group:
 
 @dataclass(frozen=True)
 class _Tables:
-    """The runs by their responses, and by what they used."""
+    """The runs by their responses, by what they used, and what was counted of their transactions."""
 
     responses: Table
     used: Table
+    counts: pl.DataFrame | None
 
     def of(self, measure: str) -> Table:
         return self.used if is_resource(measure) else self.responses
+
+    def holding(self, part: _Part) -> Table:
+        """That which has the part's figures, under the name of its response."""
+        match part.made:
+            case Over():
+                return part.made.table(self.of(part.made.of), self.of(part.made.over))
+            case Removed():
+                return part.made.table(self.responses)
+            case Made():
+                return part.made.table(self.responses, self.counts)
+        return self.of(part.response)
 
 
 _Node = _Part | _Missing | _Group
@@ -86,8 +134,11 @@ Found = Mapping[_Part, Estimate]
 Held = Mapping[_Part, bool | None]
 
 
-def judge(study: Study, table: Table, used: Table, claim: Claim) -> ClaimResult:
-    """What the runs say of a published finding; nothing at scale smoke. `used` is the table of what they used."""
+def judge(study: Study, table: Table, used: Table, claim: Claim, counts: pl.DataFrame | None = None) -> ClaimResult:
+    """What the runs say of a published finding; nothing at scale smoke.
+
+    `used` is the table of what they used, `counts` what was counted of their transactions, with the run's number.
+    """
     if not study.judged:
         return _result(claim, "open", f"{capital(NOT_JUDGED)}.")
     if claim.here != "yes":
@@ -98,7 +149,7 @@ def judge(study: Study, table: Table, used: Table, claim: Claim) -> ClaimResult:
     tree = _lowered(study, claim.predicate)
     parts = list(dict.fromkeys(_parts(tree)))
     confidence = study.replicates.confidence
-    tables = _Tables(table, used)
+    tables = _Tables(table, used, counts)
     plain = _measured(study, tables, parts, confidence)
     counting = sum(not isinstance(found, str) for found in plain.values())
     strict_confidence = 1 - (1 - confidence) / max(counting, 1)
@@ -139,10 +190,14 @@ def _lowered(study: Study, predicate: Predicate) -> _Node:
             bound = bounds.Bound(1 / (1 + margin), 1 + margin, True, f"within {margin * 100:.3g}%")
             return _over(predicate.cells, _ratios(study, predicate.within, bound))
         case MeanIs():
-            bound = bounds.parse(predicate.wanted, measures.lookup(predicate.mean.of).unit)
+            bound = bounds.parse(predicate.wanted, measures.unit_over(predicate.mean.of, predicate.mean.over))
             return _over(predicate.cells, _means(study, predicate, bound))
         case TrendIs():
             return _over(predicate.cells, _trends(study, predicate))
+        case RemovalIs():
+            return _over(predicate.cells, _removals(study, predicate))
+        case CallsAre():
+            return _over(predicate.cells, _calls(study, predicate.calls))
 
 
 def _over(cells: str, parts: Sequence[_Node]) -> _Node:
@@ -165,7 +220,7 @@ def _ratios(study: Study, ratio: RatioOf, bound: bounds.Bound) -> list[_Node]:
         return missing
     below = {_others(cell, ratio.a): cell.index for cell in study.cells if _has(cell, ratio.a)}
     return [
-        _Part(ratio.of, cell.index, a, bound)
+        _Part(ratio.of, cell.index, a, bound, _quotient(ratio))
         for cell in study.cells
         if _has(cell, ratio.b) and is_chosen(cell, ratio.where) and (a := below.get(_others(cell, ratio.a))) is not None
     ] or [_Missing("no two cells differ in this alone")]
@@ -175,9 +230,54 @@ def _means(study: Study, predicate: MeanIs, bound: bounds.Bound) -> list[_Node]:
     where = predicate.mean.where
     if missing := _absent(study, where):
         return missing
-    return [_Part(predicate.mean.of, cell.index, None, bound) for cell in study.cells if is_chosen(cell, where)] or [
-        _Missing("no cell has these levels")
-    ]
+    mean = predicate.mean
+    return [
+        _Part(mean.of, cell.index, None, bound, _quotient(mean)) for cell in study.cells if is_chosen(cell, where)
+    ] or [_Missing(_NO_CELL)]
+
+
+def _quotient(said: MeanOf | RatioOf) -> Over | None:
+    return None if said.over is None else Over(said.of, said.over)
+
+
+def _removals(study: Study, predicate: RemovalIs) -> list[_Node]:
+    """For each chain of removals, each component's share, or what it has more than each other component."""
+    said = predicate.removal
+    parts: list[_Node] = []
+    for chain in chains(study):
+        for component in said.component:
+            steps = chain.steps(component)
+            if not steps:
+                parts.append(_Missing(f"{TITLES[component]} is not removed at scale {study.scale}"))
+                continue
+            made = Removed(said.transaction, component, said.of, said.over, chain.cells[0], steps)
+            if predicate.wanted != LARGEST:
+                bound = bounds.parse(predicate.wanted, made.unit)
+                parts.append(_Part(made.name, steps[-1][1], None, bound, made))
+                continue
+            more = bounds.parse("> 0", made.unit)
+            others = [each for each in ORDER if each not in (component, *OURS) and chain.steps(each)]
+            parts += [
+                _Part(made.name, steps[-1][1], None, more, replace(made, other=each, against=chain.steps(each)))
+                for each in others
+            ] or [_Missing(f"nothing but {TITLES[component]} is removed at scale {study.scale}")]
+    return parts or [_Missing("no two cells differ in a component of the engine alone")]
+
+
+def _calls(study: Study, said: CallsOf) -> list[_Node]:
+    if missing := _absent(study, said.where):
+        return missing
+    return [
+        _Group("all", tuple(_Part(made.name, cell.index, None, _just(times), made) for made, times in wanted))
+        for wanted in [[(Made(said.transaction, call), times) for call, times in said.made.items()]]
+        for cell in study.cells
+        if is_chosen(cell, said.where)
+    ] or [_Missing(_NO_CELL)]
+
+
+def _just(times: int) -> bounds.Bound:
+    """No call more or less; a mean of whole numbers may be a last digit off."""
+    return bounds.Bound(times - _LAST_DIGIT, times + _LAST_DIGIT, True, str(times))
 
 
 def _trends(study: Study, predicate: TrendIs) -> list[_Node]:
@@ -205,7 +305,7 @@ def _trends(study: Study, predicate: TrendIs) -> list[_Node]:
             nodes.append(_Group("all", tuple(_Part(trend.of, b.index, a.index, bound) for a, b in steps)))
         else:
             nodes.append(_Missing(f"{trend.over} has a single level at scale {study.scale}"))
-    return nodes or [_Missing("no cell has these levels")]
+    return nodes or [_Missing(_NO_CELL)]
 
 
 def _has(cell: Cell, chosen: Mapping[str, str]) -> bool:
@@ -228,21 +328,22 @@ def _parts(node: _Node) -> Iterator[_Part]:
 
 
 def _measured(study: Study, tables: _Tables, parts: Sequence[_Part], confidence: float) -> Found:
-    of_means = {part.response for part in parts if part.a is None}
-    means = {response: intervals(study, tables.of(response), response, confidence) for response in of_means}
+    of_means = {(part.response, part.made): part for part in parts if part.a is None}
+    means = {key: intervals(study, tables.holding(part), part.response, confidence) for key, part in of_means.items()}
     found: dict[_Part, Estimate] = {}
     cells = study.numbered()
     for part in parts:
-        title, b, table = measures.lookup(part.response).title, cells[part.b], tables.of(part.response)
+        title, b, table = part.title, cells[part.b], tables.holding(part)
         if part.response not in table.values:
-            why = why_unmeasured(study, table.ok_runs, part.response)
+            reasons = (why_unmeasured(study, table.ok_runs, each) for each in part.needed)
+            why = next(filter(None, reasons), "")
             found[part] = f"{title} was not measured{f', since {why}' if why else ''}"
         elif part.a is not None:
             a = cells[part.a]
             found[part] = _ratio(between(study, table, part.response, a, b, _names(a, b)), title, a, b, confidence)
         else:
             runs = counted(len(table.of(part.response, part.b)), "ok run")
-            found[part] = means[part.response].get(part.b, f"{b.name} has {runs} with {title}, and needs 2")
+            found[part] = means[part.response, part.made].get(part.b, f"{b.name} has {runs} with {title}, and needs 2")
     return found
 
 
@@ -288,7 +389,7 @@ def _evidence(cells: Mapping[int, Cell], part: _Part, found: Estimate) -> Eviden
     value, interval = (None, None) if isinstance(found, str) else found
     return Evidence(
         response=part.response,
-        unit=measures.lookup(part.response).unit if part.a is None else RATIO,
+        unit=part.unit if part.a is None else RATIO,
         b=cells[part.b].levels,
         a=None if part.a is None else cells[part.a].levels,
         value=value,
@@ -355,17 +456,21 @@ class _Reason:
         return f"{self._shown(part)}, where it says “{part.bound.text}”"
 
     def _shown(self, part: _Part) -> str:
-        found, known, b = self.plain[part], measures.lookup(part.response), self.cells[part.b]
+        found, b = self.plain[part], self.cells[part.b]
         assert not isinstance(found, str), "only what was measured is shown"
         value, interval = found
         if part.a is None:
             where = f" with {levels(b.levels)}" if b.levels else ""
-            return f"{known.title}{where}: {format_estimate(value, interval)} {known.unit}"
+            return f"{part.title}{where}: {format_estimate(value, interval)}{_written(part.unit)}"
         a = self.cells[part.a]
         first, second = _names(a, b)
         shared = {factor: level for factor, level in b.levels.items() if a.levels.get(factor) == level}
         where = f" with {levels(shared)}" if shared else ""
-        return f"{known.title} of {second} against {first}{where}: {format_ratio(value, interval)}"
+        return f"{part.title} of {second} against {first}{where}: {format_ratio(value, interval)}"
+
+
+def _written(unit: str) -> str:
+    return "" if unit == RATIO else f" {unit}"
 
 
 def _missing(node: _Node) -> Iterator[_Missing]:

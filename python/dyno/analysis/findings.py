@@ -192,7 +192,7 @@ def _whole(
         ),
         observed=tuple(observations.observed(study, sampled_runs)),
         claims=tuple(
-            claims.judge(study, table, used_table, claim)
+            claims.judge(study, table, used_table, claim, sampled.counts)
             for claim in (study.published.findings if study.published else ())
         ),
         resources=resources,

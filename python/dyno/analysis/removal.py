@@ -5,21 +5,38 @@ from __future__ import annotations
 import statistics
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import polars as pl
 
 from dyno import stats
+from dyno.analysis.sentences import joined
 from dyno.analysis.table import Table
-from dyno.model.assemblies import COMPONENTS, KERNEL, ONLY_AFTER, ORDER, OURS, TITLES, Assembly, feasible, parse
-from dyno.model.findings import CallCost, ComponentCost, Contributed, Removal, RemovalStep
+from dyno.model.assemblies import (
+    COMPONENTS,
+    KERNEL,
+    LEFT,
+    ONLY_AFTER,
+    ORDER,
+    OURS,
+    PAGES,
+    TITLES,
+    Assembly,
+    feasible,
+    parse,
+)
+from dyno.model.findings import CallCost, ComponentCost, ComponentShare, Contributed, Removal, RemovalStep
+from dyno.model.published import PublishedShare
 from dyno.model.study import Cell, Study
-
-PAGES = "pages"
-"""The step to larger pages, which is of the buffer manager's share."""
 
 AGREE = 0.1
 """Of the first assembly's instructions: farther apart the two ways of counting a component do not agree."""
 
+REPEAT = 0.001
+"""Of the mean: counts of the same assembly in different runs differ by less."""
+
+_ALIKE = 0.05  # of all instructions: nearer to what was published it is what was published
+_MOST_TOLD = 3  # components in a sentence
 _SUFFIX = ".instructions"
 _OUTLINED = "outlined"
 _Levels = tuple[tuple[str, str], ...]
@@ -33,11 +50,37 @@ def removals(study: Study, table: Table, counts: pl.DataFrame | None) -> Iterato
     kinds = [name.removesuffix(_SUFFIX) for name in table.values if name.endswith(_SUFFIX)]
     cell_of = {run.run: run.slot.cell for run in table.ok_runs}
     profiled = _Profiled(counts, cell_of)
+    published = study.published.removal.shares if study.published and study.published.removal else ()
     for (within, _), cells in _groups(study).items():
         for kind in sorted(kinds):
-            found = _Of(kind, dict(within), cells, table, profiled).removal()
+            beside = {each.component: each for each in published if each.transaction == kind}
+            found = _Of(kind, dict(within), cells, table, profiled, beside).removal()
             if found is not None:
                 yield found
+
+
+@dataclass(frozen=True)
+class Chain:
+    """Cells on the way from the first assembly on, each without something that the one before it has."""
+
+    cells: tuple[int, ...]
+    removed: tuple[str, ...]
+
+    def steps(self, component: str) -> tuple[tuple[int, int], ...]:
+        """The cells before and after each of the steps by which it goes; none where it does not."""
+        return tuple((self.cells[place - 1], self.cells[place]) for place in places(component, self.removed))
+
+
+def chains(study: Study) -> list[Chain]:
+    """One for each combination of what is not the assembly, where there is a step at all."""
+    found = (_chain(cells) for cells in _groups(study).values())
+    return [Chain(tuple(cell.index for _, cell in chain), _all_removed(chain)) for chain in found if len(chain) > 1]
+
+
+def places(component: str, removed: Sequence[str]) -> list[int]:
+    """Of the steps by which it goes: larger pages are of the buffer manager. None where it stays."""
+    of = [at for at, each in enumerate(removed) if each == component or (component == "buffer" and each == PAGES)]
+    return of if of and removed[of[-1]] == component else []
 
 
 def _groups(study: Study) -> dict[tuple[_Levels, _Levels], list[tuple[Assembly, Cell]]]:
@@ -107,41 +150,41 @@ class _Of:
     cells: Sequence[tuple[Assembly, Cell]]
     table: Table
     profiled: _Profiled
+    published: Mapping[str, PublishedShare]
 
     def removal(self) -> Removal | None:
-        chain = self._chain()
+        chain = _chain(self.cells)
         steps = tuple(self._steps(chain))
         if len(steps) < 2 or steps[0].instructions is None:
             return None
         kernel = next((self._step(cell, assembly, "") for assembly, cell in self.cells if assembly.kernel), None)
         contributions, reason = self._contributions()
+        components = tuple(self._components(chain, steps))
+        shares = tuple(self._shares(steps, components))
+        counted = (*steps, *((kernel,) if kernel else ()))
+        repeats = max((step.spread for step in counted if step.spread is not None), default=None)
         return Removal(
             transaction=self.kind,
             within=self.within,
             steps=steps,
             kernel=kernel,
-            components=tuple(self._components(chain, steps)),
+            components=components,
+            shares=shares,
+            repeats=repeats,
+            cycles=any(step.cycles is not None for step in counted),
+            beside=_beside(shares),
+            agreement=_agreement(shares),
+            repeatability=_repeatability(repeats),
             calls=tuple(self._calls(chain[0][1])),
             contributions=contributions,
             contributions_reason=reason,
             sentence=_sentence(self.kind, steps, kernel),
         )
 
-    def _chain(self) -> list[tuple[Assembly, Cell]]:
-        """From the first on, each that is the one before without something."""
-        found: list[tuple[Assembly, Cell]] = []
-        for assembly, cell in self.cells:
-            if assembly.kernel:
-                continue
-            if not found or _removed(found[-1][0], assembly):
-                found.append((assembly, cell))
-        return found
-
     def _steps(self, chain: Sequence[tuple[Assembly, Cell]]) -> Iterator[RemovalStep]:
         before: RemovalStep | None = None
         original: float | None = None
-        for place, (assembly, cell) in enumerate(chain):
-            removed = _removed(chain[place - 1][0], assembly) if place else ""
+        for (assembly, cell), removed in zip(chain, _all_removed(chain), strict=True):
             step = self._step(cell, assembly, removed)
             original = original or step.instructions
             if before and before.instructions is not None and step.instructions is not None and original:
@@ -159,6 +202,7 @@ class _Of:
             cell=cell.index,
             instructions=self._mean(f"{self.kind}{_SUFFIX}", cell),
             cycles=self._mean(f"{self.kind}.cycles", cell),
+            spread=_spread(self.table.of(f"{self.kind}{_SUFFIX}", cell.index)),
             outlined=sum(outlined.values()) if outlined else None,
             throughput=self._mean("throughput", cell),
         )
@@ -173,16 +217,14 @@ class _Of:
         """In the order of removal; larger pages are of the buffer manager."""
         original = steps[0].instructions or 0.0
         for component in ORDER:
-            of = [
-                place for place, step in enumerate(steps)
-                if step.removed == component or (component == "buffer" and step.removed == PAGES)
-            ]  # fmt: skip
-            if not of or steps[of[-1]].removed != component:
+            of = places(component, [step.removed for step in steps])
+            if not of:
                 continue
             saved = [steps[place].saved for place in of]
             removed = sum(each for each in saved if each is not None) if None not in saved else None
-            own = self._own(chain[of[0] - 1][1], component)
-            left = self._own(chain[of[-1]][1], component)
+            before, after = (self._by_component(chain[place][1]) for place in (of[0] - 1, of[-1]))
+            own = before.get(component, 0.0) if before else None
+            left = after.get(component, 0.0) if after else None
             # What is absent has another form, of which something may be left: keys are compared as words then.
             attributed = own - left if own is not None and left is not None else None
             apart = (removed - attributed) / original if removed is not None and attributed is not None else None
@@ -194,11 +236,47 @@ class _Of:
                 attributed=attributed,
                 apart=apart,
                 agree=None if apart is None else abs(apart) <= AGREE,
+                elsewhere={} if attributed is None else _elsewhere(component, before, after),
+                builds=None if removed is None or attributed is None else removed - _saved(before, after),
             )
 
-    def _own(self, cell: Cell, component: str) -> float | None:
-        profile = self.profiled.of(cell.index, self.kind, "instructions")
-        return sum(value for (_, name), value in profile.items() if name == component) if profile else None
+    def _by_component(self, cell: Cell) -> dict[str, float]:
+        found: dict[str, float] = {}
+        for (_, name), value in self.profiled.of(cell.index, self.kind, "instructions").items():
+            found[name] = found.get(name, 0.0) + value
+        return found
+
+    def _shares(self, steps: Sequence[RemovalStep], components: Sequence[ComponentCost]) -> Iterator[ComponentShare]:
+        """Each component in the order of removal, larger pages below the buffer manager, and what is left."""
+        original = steps[0].instructions or 0.0
+        for each in components:
+            by_removal = None if each.removed is None else each.removed / original
+            attributed = None if each.attributed is None else each.attributed / original
+            yield self._share(each.component, by_removal, attributed, each)
+            pages = next((step for step in steps if step.removed == PAGES), None)
+            if each.component == "buffer" and pages is not None:
+                yield self._share(PAGES, pages.share, None)
+        theirs = [step for step in steps if not step.ours]
+        left = theirs[-1].instructions
+        if len(theirs) > 1:
+            yield self._share(LEFT, None if left is None else left / original, None)
+
+    def _share(
+        self, component: str, removed: float | None, attributed: float | None, cost: ComponentCost | None = None
+    ) -> ComponentShare:
+        there = self.published.get(component)
+        return ComponentShare(
+            component=component,
+            ours=component in OURS,
+            published=there.share if there else None,
+            note=there.note if there else "",
+            removed=removed,
+            attributed=attributed,
+            since=removed - there.share if there and removed is not None else None,
+            apart=cost.apart if cost else None,
+            agree=cost.agree if cost else None,
+            why=_why(cost, removed, attributed) if cost else "",
+        )
 
     def _calls(self, cell: Cell) -> Iterator[CallCost]:
         """The most costly first; what is in no call comes last."""
@@ -233,6 +311,84 @@ class _Of:
         ), ""
 
 
+def _chain(cells: Sequence[tuple[Assembly, Cell]]) -> list[tuple[Assembly, Cell]]:
+    """From the first on, each that is the one before without something."""
+    found: list[tuple[Assembly, Cell]] = []
+    for assembly, cell in cells:
+        if assembly.kernel:
+            continue
+        if not found or _removed(found[-1][0], assembly):
+            found.append((assembly, cell))
+    return found
+
+
+def _all_removed(chain: Sequence[tuple[Assembly, Cell]]) -> tuple[str, ...]:
+    """Of each of them what the one before it has more; empty for the first."""
+    return ("", *(_removed(before, after) for (before, _), (after, _) in pairwise(chain)))
+
+
+def _spread(values: Sequence[float]) -> float | None:
+    """The largest difference between two of them, relative to their mean; None where there are no two."""
+    return (max(values) - min(values)) / statistics.fmean(values) if len(values) > 1 else None
+
+
+def _saved(before: Mapping[str, float], after: Mapping[str, float]) -> float:
+    return sum(before.values()) - sum(after.values())
+
+
+def _elsewhere(component: str, before: Mapping[str, float], after: Mapping[str, float]) -> dict[str, float]:
+    """What all others have less of their own once it is gone: with that and what was its own, all is told."""
+    others = sorted((before.keys() | after.keys()) - {component}, key=_place)
+    found = {name: before.get(name, 0.0) - after.get(name, 0.0) for name in others}
+    return {name: value for name, value in found.items() if value}
+
+
+def _beside(shares: Sequence[ComponentShare]) -> str:
+    """Which shares are still what was published, and which are not."""
+    known = [(each, each.since) for each in shares if each.since is not None]
+    kinds = (
+        (f"Within {_ALIKE * 100:.0f} points of what was published", [each for each, by in known if abs(by) <= _ALIKE]),
+        ("More than was published", [each for each, by in known if by > _ALIKE]),
+        ("Less than was published", [each for each, by in known if by < -_ALIKE]),
+    )
+    return " ".join(
+        f"{said}: {joined([TITLES[each.component] for each in some], most=len(some))}." for said, some in kinds if some
+    )
+
+
+def _agreement(shares: Sequence[ComponentShare]) -> str:
+    judged = [each for each in shares if each.agree is not None]
+    if not judged:
+        return "Of (b) nothing is known, so that (a) stands alone."
+    if all(each.agree for each in judged):
+        return f"(a) and (b) agree within {AGREE:.0%} of all instructions for each component."
+    reasons = " ".join(f"{each.why[:1].upper()}{each.why[1:]}." for each in judged if not each.agree)
+    return f"(a) and (b) do not agree within {AGREE:.0%} of all instructions for each component. {reasons}"
+
+
+def _repeatability(repeats: float | None) -> str:
+    if repeats is None:
+        return ""
+    verdict = "as they should" if repeats < REPEAT else f"which is not below the {REPEAT:.1%} that they should be"
+    return f"Counts of the same assembly differ between runs by at most {repeats:.3%}, {verdict}."
+
+
+def _why(cost: ComponentCost, removed: float | None, attributed: float | None) -> str:
+    """Of one whose two figures do not agree: where the difference is, which is told in full by two terms."""
+    if cost.agree is not False or not cost.removed or not removed or attributed is None or cost.builds is None:
+        return ""
+    original = cost.removed / removed
+    ranked = sorted(cost.elsewhere.items(), key=lambda item: -abs(item[1]))[:_MOST_TOLD]
+    others = sum(cost.elsewhere.values())
+    named = ", ".join(f"{TITLES.get(name, name)} {value / original:+.1%}" for name, value in ranked)
+    title = TITLES[cost.component]
+    return (
+        f"{title}: its removal saves {removed:.1%} of all instructions, {attributed:.1%} are attributed to it. "
+        f"Of the difference {others / original:+.1%} is what others do less once it is gone ({named}); the rest, "
+        f"{cost.builds / original:+.1%}, is between the optimised builds and those that keep components apart"
+    )
+
+
 def _removed(before: Assembly, after: Assembly) -> str:
     """What the second has not that the first has; empty where it is no step from there."""
     if before.components == after.components and after.large_pages and not before.large_pages:
@@ -246,12 +402,16 @@ def _place(component: str) -> int:
     return list(TITLES).index(component) if component in TITLES else len(TITLES)
 
 
+def _called(step: RemovalStep) -> str:
+    return "all components" if parse(step.assembly).components == set(COMPONENTS) else step.assembly
+
+
 def _sentence(kind: str, steps: Sequence[RemovalStep], kernel: RemovalStep | None) -> str:
     first, last = steps[0], steps[-1]
     if first.instructions is None or last.instructions is None:
         return f"Of {kind} not all steps were counted."
     said = (
-        f"{kind}: {first.instructions:,.0f} instructions with {first.assembly}, "
+        f"{kind}: {first.instructions:,.0f} instructions with {_called(first)}, "
         f"{last.instructions:,.0f} ({last.instructions / first.instructions:.1%}) with {last.assembly}"
     )
     if kernel is not None and kernel.instructions:

@@ -12,6 +12,7 @@ from dyno.model.usage import is_resource, resources, shares
 
 WATCHED = "machine"  # the kind of observer whose samples make the responses that end with `.util`
 COUNTING = "perf-stat"  # the kind of observer that counts events of CPUs
+TRANSACTIONS = "counted"  # the kind of observer that counts what transactions take
 USUAL_HZ = 1.0  # samples a second of that observer, where a plan does not say it
 _OF_OTHERS = ("server.syncs", "server.logged", "server.lock", "server.instructions", "server.cycles", "workload.")
 _OF_DEVICE = tuple(name for name in (*resources(), *shares()) if name.startswith("disk."))
@@ -20,6 +21,8 @@ _OF_DEVICE = tuple(name for name in (*resources(), *shares()) if name.startswith
 def why_unmeasured(study: Study, runs: Sequence[RunRecord], response: str) -> str:
     """A clause without its full stop; empty where it is not known."""
     if why := why_no_counts(study, runs, response):
+        return why
+    if why := why_no_cycles(study, response):
         return why
     watched = is_resource(response) and not response.startswith(_OF_OTHERS)
     if not response.endswith(".util") and not watched:
@@ -43,6 +46,16 @@ def why_no_counts(study: Study, runs: Sequence[RunRecord], response: str) -> str
         if said.startswith("This machine ") and re.search(rf"(^|[ ,]){re.escape(event)}($|[ ,])", f"{said} {rest}"):
             return f"t{said[1:]}"
     return f"`{COUNTING}` did not count {event}; its `events` may name it"
+
+
+def why_no_cycles(study: Study, response: str) -> str:
+    """Why a transaction has no cycles, or no instructions; empty of other responses."""
+    event = response.rpartition(".")[2]
+    if event not in ("cycles", "instructions"):
+        return ""
+    if not any(each.kind == TRANSACTIONS for each in study.observe):
+        return f"the study has no observer `{TRANSACTIONS}`, which counts them"
+    return "this machine has no counters" if event == "cycles" else ""
 
 
 def why_unobserved(study: Study, runs: Sequence[RunRecord]) -> str:

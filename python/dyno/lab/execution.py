@@ -6,7 +6,7 @@ import math
 import os
 import time
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -29,7 +29,7 @@ from dyno.model.endpoint import Endpoint
 from dyno.model.run import Intervened, MeasuredPart, Outcome, RunRecord, Slot, Step, StepTime
 from dyno.model.saturation import why_driver_is_the_limit
 from dyno.model.study import Cell, Study
-from dyno.observers.base import Observer
+from dyno.observers.base import Counting, Observer
 from dyno.store import Staged
 from dyno.systems.base import System
 from dyno.workloads.base import Measured, Workload, rates
@@ -81,6 +81,7 @@ class Execution:
     _samples: pl.DataFrame | None = None
     _stacks: pl.DataFrame | None = None
     _functions: pl.DataFrame | None = None
+    _builds: tuple[str, ...] = ()
     _counts: pl.DataFrame | None = None
     _observed: dict[str, float] = field(default_factory=dict)
     _settings: dict[str, Any] = field(default_factory=dict)
@@ -168,6 +169,9 @@ class Execution:
         if any(observer.takes_stacks for observer, _ in self._seen):
             with self._timed(Step.OBSERVE):
                 self._stacks = self._stacks_of_part()
+        if countings := [each for each in (observer.counting() for observer in self.observers) if each]:
+            with self._timed(Step.OBSERVE):
+                self._count(snapshot, countings)
 
     def _operate(self) -> None:
         limits = self.study.limits
@@ -176,6 +180,7 @@ class Execution:
                 self.site.deployment.under = self.intervention.under(self.system.data_files())
                 self.site.deployment.joined = self.intervention.procs
             endpoint = self._start()
+            self._builds = tuple(self.system.builds(endpoint))
             self._settings = self.system.settings()
             with self._timed(Step.CACHES):
                 self._caches = self._attest_caches()
@@ -201,33 +206,41 @@ class Execution:
                 self._status |= checked.status
                 if checked.wrong:
                     raise RunError(checked.wrong)
-            with self._timed(Step.OBSERVE):
-                self._count(endpoint)
 
-    def _count(self, endpoint: Endpoint) -> None:
+    def _count(self, snapshot: Path, countings: Sequence[Counting]) -> None:
         """Drive each build of an embedded system again where that is to be counted: no part of what was measured."""
         found = []
-        for counting in filter(None, (observer.counting() for observer in self.observers)):
-            for build, reached in self.system.builds(endpoint).items():
+        for counting in countings:
+            for build in self._builds:
                 for by in ("callgrind", "hardware") if counting.hardware else ("callgrind",):
-                    runner = self.new_runner(SLOWER * self.study.limits.drive)
-                    found.append(
-                        count(
-                            runner,
-                            self.workload,
-                            reached,
-                            self._seed(),
-                            build=build,
-                            by=by,
-                            counting=counting,
-                            parts=self.system.parts(),
-                        )
-                    )
+                    found.append(self._counted(snapshot, counting, build, by))
                     if self.interrupt.requested:
                         raise _Interrupted
-        if found:
-            self._counts = pl.concat(found)
-            self._observed |= per_transaction(self._counts)
+        self._counts = pl.concat(found)
+        self._observed |= per_transaction(self._counts)
+
+    def _counted(self, snapshot: Path, counting: Counting, build: str, by: str) -> pl.DataFrame:
+        """On the data as they were loaded, and by the study's seed alone.
+
+        So all runs count the same transactions on the same store: what their counts differ by is the instrument's.
+        """
+        limits = self.study.limits
+        self.system.restore(snapshot, limits.restore, reflink=self.study.restore == "reflink")
+        self.system.start(self.run, limits.start)
+        try:
+            endpoint = self.system.builds(self.system.ready(limits.ready))[build]
+            return count(
+                self.new_runner(SLOWER * limits.drive),
+                self.workload,
+                endpoint,
+                _seed(self.study, 0),
+                build=build,
+                by=by,
+                counting=counting,
+                parts=self.system.parts(),
+            )
+        finally:
+            self.system.stop(limits.stop)
 
     def _intervene(self, endpoint: Endpoint) -> None:
         """Have the dose in force from now on, for a system that lives in the driver too."""
@@ -443,7 +456,7 @@ class Execution:
         )
         if self._part.from_s > 0:
             self._measured = self.workload.cut(runner, measured, len(series) - self._part.intervals)
-            self._observed |= self._as_responses(self._measured)
+            self._observed = self._as_responses(self._measured)
             self._check(self._measured)
 
     def _refuse_saturated_driver(self) -> None:
@@ -465,7 +478,7 @@ class Execution:
 
     def _seed(self) -> int:
         # One seed a block: the cells of a block are asked the same questions, which takes that noise out of ratios.
-        return (self.study.seed * 1_000_003 + self.slot.block) % 2**64
+        return _seed(self.study, self.slot.block)
 
     @contextmanager
     def _timed(self, step: Step) -> Iterator[None]:
@@ -561,6 +574,10 @@ class Execution:
             intervened=self._intervened,
             halted=self.disk_full and outcome is Outcome.FAILED,
         )
+
+
+def _seed(study: Study, block: int) -> int:
+    return (study.seed * 1_000_003 + block) % 2**64
 
 
 def _per_operation(effect: Effect, measured: Measured, seconds: float) -> float | None:

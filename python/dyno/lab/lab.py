@@ -153,7 +153,19 @@ class Lab:
                 site.versions |= system.provision(limit)
             with refused(f"deployment {cell.deployment} of system {cell.system.kind} cannot be provided"):
                 site.versions |= site.deployment.provision(system.recipe(), limit)
+        self._provision_embedded(limit)
         self._measure_instruments()
+
+    def _provision_embedded(self, limit: float) -> None:
+        """What is in the driver hangs on how each cell has it, and is not installed: it is asked of each. UserError."""
+        asked = set()
+        for cell in self._study.cells:
+            system = self._system(cell, self._workspace / "logs")
+            said = cell.system.model_dump_json()
+            if system.reached_by(system.options) is None and said not in asked:
+                asked.add(said)
+                with refused(f"system {cell.system.kind} cannot be provided"):
+                    system.provision(limit)
 
     def _joint_group(self) -> Joint | None:
         """The control group for systems and drivers, where an intervention needs one. Raises UserError."""

@@ -17,6 +17,12 @@ COMPONENTS: Final = ("keys", "log", "locks", "latches", "buffer", "transactions"
 ORDER: Final = ("keys", "log", "locks", "latches", "buffer", "catalogue", "transactions")
 """In which they are removed: the publication's five, then two that only this engine can be without."""
 
+PAGES: Final = "pages"
+"""The step to larger pages, which is of the buffer manager's share."""
+
+LEFT: Final = "left"
+"""What remains of a transaction when all that the publication removed is gone."""
+
 OURS: Final = ("catalogue", "transactions")
 
 ONLY_AFTER: Final = {"transactions": frozenset({"log", "locks"})}
@@ -35,6 +41,8 @@ TITLES: Final = {
     "engine": "the engine's calls",
     "kernel": "kernel",
     "transaction": "the transaction's own code",
+    PAGES: "larger pages",
+    LEFT: "what is left",
     "": "no component",
 }
 

@@ -1011,6 +1011,9 @@ class RemovalStep(Frozen):
     saved: Annotated[float | None, Field(description="instructions that the removal saved")] = None
     share: Annotated[float | None, Field(description="of what the first assembly has")] = None
     cycles: float | None = None
+    spread: Annotated[
+        float | None, Field(description="the largest difference of instructions between runs, relative to their mean")
+    ] = None
     outlined: Annotated[
         float | None, Field(description="instructions of the build that keeps components apart in profiles")
     ] = None
@@ -1029,6 +1032,29 @@ class ComponentCost(Frozen):
         float | None, Field(description="(a) less (b), as a share of the first assembly's instructions")
     ] = None
     agree: Annotated[bool | None, Field(description="within 10 % of the first assembly's instructions")] = None
+    elsewhere: Annotated[
+        dict[str, float],
+        Field(description="what other components have less of their own after its removal, by the build kept apart"),
+    ] = {}
+    builds: Annotated[
+        float | None,
+        Field(description="(a) less what the build kept apart saved: with `elsewhere` all of (a) less (b)"),
+    ] = None
+
+
+class ComponentShare(Frozen):
+    """A component's share of what the first assembly takes, in three ways."""
+
+    component: Annotated[str, Field(description="or pages (larger ones, within buffer), or left (what remains)")]
+    ours: Annotated[bool, Field(description="no removal of the publication")] = False
+    published: Annotated[float | None, Field(description="what was published")] = None
+    note: Annotated[str, Field(description="of the published figure")] = ""
+    removed: Annotated[float | None, Field(description="(a), by removal")] = None
+    attributed: Annotated[float | None, Field(description="(b), by attribution")] = None
+    since: Annotated[float | None, Field(description="(a) less what was published")] = None
+    apart: Annotated[float | None, Field(description="(a) less (b)")] = None
+    agree: Annotated[bool | None, Field(description="(a) and (b) within 10 % of the first assembly")] = None
+    why: Annotated[str, Field(description="where they do not agree: what the difference is made of")] = ""
 
 
 class CallCost(Frozen):
@@ -1057,10 +1083,18 @@ class Removal(Frozen):
     within: Annotated[dict[str, str], Field(description="the levels that those cells share")] = {}
     steps: tuple[RemovalStep, ...]
     kernel: Annotated[RemovalStep | None, Field(description="trees and rows by hand, without an engine")] = None
+    repeats: Annotated[
+        float | None, Field(description="the largest `spread` of the steps and the kernel: the bar is 0.1 %")
+    ] = None
     components: tuple[ComponentCost, ...] = ()
+    shares: Annotated[tuple[ComponentShare, ...], Field(description="the same beside what was published")] = ()
     calls: tuple[CallCost, ...] = ()
     contributions: tuple[Contributed, ...] = ()
     contributions_reason: Annotated[str, Field(description="why there are none; empty where there are some")] = ""
+    cycles: Annotated[bool, Field(description="whether the machine's counters told cycles of some step")] = False
+    beside: Annotated[str, Field(description="(a) and what was published, in words; empty where nothing was")] = ""
+    agreement: Annotated[str, Field(description="whether (a) and (b) agree, in words")] = ""
+    repeatability: Annotated[str, Field(description="how near counts of different runs are, in words")] = ""
     sentence: str
 
 

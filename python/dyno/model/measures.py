@@ -31,6 +31,15 @@ def lookup(name: str) -> Measure:
     return Measure(name, known.title, known.unit, known.better, known.counted, known.of_pace)
 
 
+def unit_over(name: str, over: str | None) -> str:
+    """Of its figures divided by those of another, where there is one. Raises KeyError."""
+    unit = lookup(name).unit
+    if over is None:
+        return unit
+    below = lookup(over).unit
+    return "1" if below == unit else unit if below == "1" else f"{unit} / {below}"
+
+
 def is_one(name: str) -> bool:
     """Whether there is such a response, resource or share."""
     try:

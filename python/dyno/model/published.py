@@ -6,6 +6,7 @@ hold, or neither.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, ConfigDict, Field, WithJsonSchema
@@ -27,6 +28,7 @@ CANNOT_JUDGE: dict[str, str] = {
 }
 """Why a finding stays open on this kind of machine, whatever was measured on it."""
 
+_OVER = "each run's figure is divided by that of this response, say cycles by instructions"
 IN_DESCRIPTION = "whether it is said of every cell or of some cell"
 
 
@@ -40,6 +42,7 @@ class RatioOf(Frozen):
     """b / a of a response, all else equal."""
 
     of: Annotated[str, Field(description="which response, resource or share")]
+    over: Annotated[str | None, Field(description=_OVER)] = None
     b: Annotated[OneEach, Field(description="the cells above the line: factor to level")]
     a: Annotated[OneEach, Field(description="the cells below the line, of the same factors")]
     where: Annotated[Chosen, Field(description="only these levels of the other factors")] = {}
@@ -70,6 +73,7 @@ class MeanOf(Frozen):
     """The mean of a response."""
 
     of: Annotated[str, Field(description="which response, resource or share")]
+    over: Annotated[str | None, Field(description=_OVER)] = None
     where: Annotated[Chosen, Field(description="only these levels")] = {}
 
 
@@ -111,6 +115,55 @@ class TrendIs(Aliased):
     cells: Annotated[Scope, Field(alias="in", description=IN_DESCRIPTION)] = "every cell"
 
 
+LARGEST = "largest"
+"""What a removal may be asked to be instead of keeping to a bound."""
+
+Event = Literal["instructions", "cycles"]
+
+
+def _several(given: Any) -> Any:
+    return tuple(given) if isinstance(given, Sequence) and not isinstance(given, str) else (given,)
+
+
+class RemovalOf(Frozen):
+    """What removing a component of glass saves, as a share of what the transaction takes with all components."""
+
+    transaction: Annotated[str, Field(description="which kind, as it is counted: new_order")]
+    component: Annotated[
+        tuple[str, ...],
+        BeforeValidator(_several),
+        WithJsonSchema({"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}, "minItems": 1}]}),
+        Field(min_length=1, description="which component or components of the engine, such as [keys, log]"),
+    ]
+    of: Annotated[Event, Field(description="what it is a share of")] = "instructions"
+    over: Annotated[Event | None, Field(description="that share is divided by the share of these")] = None
+
+
+class RemovalIs(Aliased):
+    """Each of these shares keeps to a bound, or is above that of every other component of the publication."""
+
+    removal: RemovalOf
+    wanted: Annotated[
+        str, Field(alias="is", description="a bound, such as >= 10% (without unit where it has over), or largest")
+    ]
+    cells: Annotated[Scope, Field(alias="in", description=IN_DESCRIPTION)] = "every cell"
+
+
+class CallsOf(Frozen):
+    """How often calls of the engine are made in a transaction."""
+
+    transaction: Annotated[str, Field(description="which kind, as it is counted: new_order")]
+    made: Annotated[dict[str, int], Field(min_length=1, description="call to how often: {lookup: 3, create: 1}")]
+    where: Annotated[Chosen, Field(description="only these levels")] = {}
+
+
+class CallsAre(Aliased):
+    """Each is made just so often."""
+
+    calls: CallsOf
+    cells: Annotated[Scope, Field(alias="in", description=IN_DESCRIPTION)] = "every cell"
+
+
 class AllOf(Frozen):
     """Each of these holds."""
 
@@ -123,7 +176,7 @@ class AnyOf(Frozen):
     any: tuple[Predicate, ...]
 
 
-Predicate = RatioIs | WithinIs | MeanIs | TrendIs | AllOf | AnyOf
+Predicate = RatioIs | WithinIs | MeanIs | TrendIs | RemovalIs | CallsAre | AllOf | AnyOf
 
 
 class ClaimSource(Frozen):
@@ -216,6 +269,22 @@ class ObservedTable(Frozen):
     left_out: Annotated[tuple[str, ...], Field(description="columns of it that are set beside nothing")] = ()
 
 
+class PublishedShare(Frozen):
+    """Of the instructions of a kind of transaction with all components: what was published of one of these."""
+
+    transaction: str
+    component: Annotated[str, Field(description="a component of the engine, pages (larger ones), or left")]
+    share: float
+    note: str = ""
+
+
+class PublishedRemoval(Frozen):
+    """What removing components saved, and what was left."""
+
+    file: Annotated[str, Field(description="its name in the folder `published` of the results")]
+    shares: tuple[PublishedShare, ...] = ()
+
+
 class PublishedFile(Frozen):
     """A file that was read: as the study file names it, and its checksum."""
 
@@ -228,6 +297,7 @@ class Published(Frozen):
 
     tables: tuple[PublishedTable, ...] = ()
     observed: tuple[ObservedTable, ...] = ()
+    removal: PublishedRemoval | None = None
     findings: tuple[Claim, ...] = ()
     files: tuple[PublishedFile, ...] = ()
 

@@ -6,12 +6,12 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from dyno.model.assemblies import TITLES
-from dyno.model.findings import Findings, Removal
+from dyno.model.assemblies import PAGES, TITLES
+from dyno.model.findings import ComponentShare, Findings, Removal
 from dyno.report.figures.removal import step_name
 
 HEADING = "Where the instructions go"
-__all__ = ["HEADING", "number", "of_removal", "percent", "step_name", "title_of"]
+__all__ = ["HEADING", "number", "of_removal", "percent", "points", "share_name", "spread", "step_name", "title_of"]
 
 
 def of_removal(findings: Findings) -> list[RenderableType]:
@@ -19,8 +19,9 @@ def of_removal(findings: Findings) -> list[RenderableType]:
     parts: list[RenderableType] = []
     for found in findings.removal:
         parts += [Text(), Text(f"{HEADING}: {found.transaction}", style="bold"), Text(found.sentence), _steps(found)]
-        if found.components:
-            parts += [Text(), _components(found)]
+        if found.shares:
+            parts += [Text(), _shares(found)]
+        parts += [Text(said, style="dim") for said in (found.beside, found.agreement, found.repeatability) if said]
         if found.contributions_reason:
             parts.append(Text(f"Orders of removal: {found.contributions_reason}.", style="dim"))
     return parts
@@ -41,29 +42,48 @@ def percent(share: float | None) -> str:
     return "–" if share is None else f"{share:.1%}"
 
 
+def points(share: float | None) -> str:
+    """`+1.2`: per cent of the same whole, one less the other."""
+    return "–" if share is None else f"{share * 100:+.1f}"
+
+
+def spread(share: float | None) -> str:
+    """`0.012%`."""
+    return "–" if share is None else f"{share:.3%}"
+
+
+def share_name(share: ComponentShare) -> str:
+    """Larger pages are within the buffer manager's share."""
+    return f"of which {title_of(share.component)}" if share.component == PAGES else title_of(share.component)
+
+
 def _steps(found: Removal) -> Table:
     table = Table(box=None, padding=(0, 2, 0, 0))
     table.add_column("step")
-    for name in ("instructions", "saved", "of all", "kept apart", "cycles", "tx/s of the mix"):
+    for name in ("instructions", "saved", "of all", "between runs", "kept apart", "cycles", "tx/s of the mix"):
         table.add_column(name, justify="right")
     for step in (*found.steps, *((found.kernel,) if found.kernel else ())):
         figures = (
-            number(step.instructions), number(step.saved), percent(step.share), number(step.outlined),
-            number(step.cycles), number(step.throughput),
+            number(step.instructions), number(step.saved), percent(step.share), spread(step.spread),
+            number(step.outlined), number(step.cycles), number(step.throughput),
         )  # fmt: skip
         table.add_row(Text(step_name(step)), *map(Text, figures))
     return table
 
 
-def _components(found: Removal) -> Table:
-    shares = {each.component: each for each in found.contributions}
+def _shares(found: Removal) -> Table:
+    orders = {each.component: each for each in found.contributions}
     table = Table(box=None, padding=(0, 2, 0, 0))
     table.add_column("component")
-    for name in ("by removal", "attributed", "apart, of all", "over all orders", "least", "most"):
+    for name in ("published", "(a) by removal", "(b) attributed", "(a) - published", "(a) - (b)"):
         table.add_column(name, justify="right")
-    for each in found.components:
-        orders = shares.get(each.component)
-        figures = [number(each.removed), number(each.attributed), percent(each.apart)]
-        figures += [number(orders.mean), number(orders.least), number(orders.most)] if orders else ["–"] * 3
-        table.add_row(Text(title_of(each.component)), *map(Text, figures))
+    for name in ("over all orders", "least", "most") if orders else ():
+        table.add_column(name, justify="right")
+    for each in found.shares:
+        figures = [percent(each.published), percent(each.removed), percent(each.attributed)]
+        figures += [points(each.since), points(each.apart)]
+        if orders:
+            of = orders.get(each.component)
+            figures += [percent(of.share), number(of.least), number(of.most)] if of else ["–"] * 3
+        table.add_row(Text(f"{share_name(each)}{' (ours)' if each.ours else ''}"), *map(Text, figures))
     return table

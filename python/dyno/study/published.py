@@ -12,11 +12,14 @@ from typing import Annotated, Any
 from pydantic import BaseModel, Field
 
 from dyno.model import bounds, measures, responses
+from dyno.model.assemblies import ORDER
 from dyno.model.base import Frozen
 from dyno.model.hot_spots import built_in
 from dyno.model.published import (
+    LARGEST,
     AllOf,
     AnyOf,
+    CallsAre,
     Claim,
     ClaimSource,
     Here,
@@ -26,9 +29,11 @@ from dyno.model.published import (
     Predicate,
     Published,
     PublishedFile,
+    PublishedRemoval,
     PublishedTable,
     RatioIs,
     RatioOf,
+    RemovalIs,
     TrendIs,
     WithinIs,
 )
@@ -39,10 +44,18 @@ from dyno.study.expectations import Known, known_measure, known_response, said
 from dyno.study.figures import TableSpec
 from dyno.study.loader import parse_file, read
 from dyno.study.observations import Observations, ObservedSpec
+from dyno.study.removed import Removals, RemovalSpec
 from dyno.study.tree import Branch, Items, Leaf, Node, Path, deepest, dotted, plain
 from dyno.study.validate import validate
 
-PREDICATES: dict[str, type[Frozen]] = {"ratio": RatioIs, "within": WithinIs, "mean": MeanIs, "trend": TrendIs}
+PREDICATES: dict[str, type[Frozen]] = {
+    "ratio": RatioIs,
+    "within": WithinIs,
+    "mean": MeanIs,
+    "trend": TrendIs,
+    "removal": RemovalIs,
+    "calls": CallsAre,
+}
 GROUPS: dict[str, type[AllOf | AnyOf]] = {"all": AllOf, "any": AnyOf}
 
 
@@ -79,6 +92,9 @@ class PublishedSpec(Frozen):
             description="CSV files of what was observed of the machine, or of hot spots, and what their columns hold"
         ),
     ] = ()
+    removal: Annotated[
+        RemovalSpec | None, Field(description="a CSV file of what removing components saved, see docs/looking-glass.md")
+    ] = None
     findings_in: Annotated[
         FindingsIn | None, Field(description="where the findings stand in the words of the publication")
     ] = None
@@ -158,6 +174,11 @@ class _Reader:
             return None
         reading = Observations(self.root, self.known, tuple(groups), self.problems, self.strict)
         return reading.table(spec, PurePosixPath(spec.file).name, table, path)
+
+    def removal(self, spec: RemovalSpec, path: Path) -> PublishedRemoval | None:
+        text = self.text(spec.file, (*path, "file"))
+        table = None if text is None else figures.parse(text, str(self.folder / spec.file), self.problems)
+        return None if table is None else Removals(self.root, self.problems).table(spec, table, path)
 
     def _check(self, spec: TableSpec, unit: str, path: Path) -> None:
         """That each factor has its column or its level, and that what is said of the figures fits together."""
@@ -329,8 +350,9 @@ class _Reader:
             case MeanIs():
                 of = (*path, "mean", "of")
                 self.known.chosen(found.mean.where, self.root, (*path, "mean", "where"), self.problems)
-                if known_measure(found.mean.of, self.root, of, self.problems):
-                    self._bound(found.wanted, measures.lookup(found.mean.of).unit, path)
+                known = self._over(found.mean.over, (*path, "mean", "over"))
+                if known_measure(found.mean.of, self.root, of, self.problems) and known:
+                    self._bound(found.wanted, measures.unit_over(found.mean.of, found.mean.over), path)
             case TrendIs():
                 trend = found.trend
                 known_measure(trend.of, self.root, (*path, "trend", "of"), self.problems)
@@ -342,12 +364,27 @@ class _Reader:
                     at = (*path, "is", "peaks-at")
                     self.known.level(trend.over, found.wanted.at, self.root, at, self.problems)
 
+            case RemovalIs():
+                for name in found.removal.component:
+                    if name not in ORDER:
+                        text = not_found("component", name, ORDER, "components of glass")
+                        reached, node, _ = deepest(self.root, (*path, "removal", "component"))
+                        self.problems.append(Problem(node.place, dotted(reached), text))
+                if found.wanted != LARGEST:
+                    self._bound(found.wanted, "1" if found.removal.over else "%", path)
+            case CallsAre():
+                self.known.chosen(found.calls.where, self.root, (*path, "calls", "where"), self.problems)
+
+    def _over(self, name: str | None, path: Path) -> bool:
+        return name is None or known_measure(name, self.root, path, self.problems)
+
     def _bound(self, text: str, unit: str, path: Path) -> None:
         _, node, _ = deepest(self.root, (*path, "is"))
         said(lambda: bounds.parse(text, unit), node.place, (*path, "is"), self.problems)
 
     def _ratio(self, ratio: RatioOf, path: Path) -> None:
         known_measure(ratio.of, self.root, (*path, "of"), self.problems)
+        self._over(ratio.over, (*path, "over"))
         for side in ("a", "b"):
             self.known.chosen(getattr(ratio, side), self.root, (*path, side), self.problems)
         self.known.chosen(ratio.where, self.root, (*path, "where"), self.problems)
@@ -385,6 +422,7 @@ def read_published(
         reader.observed(table, ("published", "observed", index), known_groups)
         for index, table in enumerate(spec.observed)
     ]
+    removal = None if spec.removal is None else reader.removal(spec.removal, ("published", "removal"))
     sources: dict[str, ClaimSource] | None = {}
     if spec.findings_in is not None:
         sources = reader.sources(spec.findings_in, ("published", "findings_in"))
@@ -394,6 +432,7 @@ def read_published(
     return Published(
         tables=tuple(table for table in tables if table is not None),
         observed=tuple(table for table in observed if table is not None),
+        removal=removal,
         findings=tuple(claims.values()),
         files=tuple(reader.files.values()),
     )

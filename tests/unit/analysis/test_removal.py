@@ -10,7 +10,20 @@ from small_studies import Runs, study
 
 from dyno.analysis import analyse
 from dyno.model.assemblies import COMPONENTS, KERNEL, Assembly, feasible, parse, path
-from dyno.model.findings import Removal
+from dyno.model.findings import ClaimResult, Removal
+from dyno.model.published import (
+    CallsAre,
+    CallsOf,
+    Claim,
+    MeanIs,
+    MeanOf,
+    Predicate,
+    Published,
+    PublishedRemoval,
+    PublishedShare,
+    RemovalIs,
+    RemovalOf,
+)
 from dyno.model.study import KindSpec, Study
 from dyno.observers.base import COUNT_COLUMNS
 
@@ -108,6 +121,126 @@ def test_what_a_component_has_before_its_removal_and_its_absent_form_after_it_ar
         ("lookup", 3.0, 14.0), ("", None, 90.0),
     ]  # fmt: skip
     assert found.steps[0].outlined == 104
+
+
+def test_what_others_do_less_and_the_builds_are_all_that_the_two_ways_differ_by() -> None:
+    rows = [
+        (1, "lookup", "keys", "instructions", 14.0), (1, "lookup", "trees", "instructions", 50.0),
+        (1, "", "transaction", "instructions", 40.0), (2, "lookup", "trees", "instructions", 38.0),
+        (2, "", "transaction", "instructions", 40.0),
+    ]  # fmt: skip
+    keys, *_ = counted(of(PATH), profile(rows), blocks=1).components
+    assert keys.elsewhere == {"trees": 12.0}
+    assert keys.builds == pytest.approx(16 - 26)  # 16 by removal, where the builds kept apart differ by 26
+    assert keys.removed - keys.attributed == pytest.approx(sum(keys.elsewhere.values()) + keys.builds)
+
+
+def test_where_the_two_ways_do_not_agree_it_is_said_of_which_component_and_why() -> None:
+    rows = [
+        (2, "update", "log", "instructions", 30.0), (2, "update", "trees", "instructions", 20.0),
+        (3, "update", "trees", "instructions", 25.0),
+    ]  # fmt: skip
+    found = counted(of(PATH), profile(rows), blocks=1)
+    (log,) = [each for each in found.shares if each.agree is False]
+    assert (log.component, log.removed, log.attributed) == ("log", pytest.approx(0.12), pytest.approx(0.3))
+    assert found.agreement.startswith("(a) and (b) do not agree within 10%")
+    assert "Logging: its removal saves 12.0% of all instructions, 30.0% are attributed to it" in found.agreement
+    assert "-5.0% is what others do less once it is gone (B-trees -5.0%); the rest, -13.0%," in found.agreement
+
+
+def beside(*shares: tuple[str, str, float]) -> Published:
+    made = tuple(PublishedShare(transaction=kind, component=name, share=share) for kind, name, share in shares)
+    return Published(removal=PublishedRemoval(file="removed.csv", shares=made))
+
+
+def test_each_share_stands_beside_what_was_published_of_it() -> None:
+    published = beside(
+        ("payment", "log", 0.18), ("payment", "buffer", 0.19), ("payment", "pages", 0.14), ("new_order", "keys", 0.9),
+        ("payment", "left", 0.05),
+    )  # fmt: skip
+    found = counted(of(PATH).model_copy(update={"published": published}))
+    by_name = {each.component: each for each in found.shares}
+    assert list(by_name) == [
+        "keys", "log", "locks", "latches", "buffer", "pages", "catalogue", "transactions", "left",
+    ]  # fmt: skip
+    assert (by_name["keys"].published, by_name["keys"].since) == (None, None)
+    assert (by_name["log"].removed, by_name["log"].since) == (pytest.approx(0.12), pytest.approx(-0.06))
+    assert (by_name["pages"].removed, by_name["pages"].published) == (pytest.approx(0.05), 0.14)
+    # What remains is what the publication left: our own removals come after it.
+    assert by_name["left"].removed == pytest.approx(0.26)
+    assert found.beside == (
+        "Within 5 points of what was published: buffer manager. More than was published: what is left. "
+        "Less than was published: logging and larger pages."
+    )
+
+
+def test_how_near_counts_of_different_runs_are_is_told_and_held_against_the_bar() -> None:
+    made = of(["full", "log+locks+latches+buffer+transactions+catalogue"])
+    for second, told in ((100.05, "0.050%, as they should"), (100.2, "0.200%, which is not below the 0.1%")):
+        runs = Runs(made)
+        for block, value in enumerate((100.0, second)):
+            for cell, less in ((0, 0.0), (1, 16.0)):
+                runs.add(
+                    cell, block, responses={"throughput": 1.0, "payment.instructions": (value - less * value / 100)}
+                )
+        (found,) = analyse(made, runs, ended="done").removal
+        assert found.repeats == pytest.approx((second - 100) / 100, rel=0.01)
+        assert told in found.repeatability
+
+
+def judged(predicate: Predicate, counts: pl.DataFrame | None = None, latches: float = 0.0) -> ClaimResult:
+    """What three blocks say, in which latching takes so much more."""
+    claim = Claim(id="x", says="y", predicate=predicate)
+    made = of(PATH).model_copy(update={"published": Published(findings=(claim,))})
+    runs = Runs(made)
+    for block in range(3):
+        for cell in made.cells:
+            assembly = parse(cell.levels["assembly"])
+            value = cost(assembly) + latches * ("latches" in assembly.components) + 0.001 * block
+            responses = {"throughput": 1e6 / value, "payment.instructions": value, "new_order.instructions": 9 * value}
+            runs.add(cell.index, block, responses=responses)
+    (found,) = analyse(made, runs, ended="done", counts=counts).claims
+    return found
+
+
+def test_a_finding_may_be_of_what_removals_save() -> None:
+    every = RemovalOf(transaction="payment", component=("keys", "log", "locks", "latches", "buffer"))
+    assert judged(RemovalIs(removal=every, wanted=">= 9%")).verdict == "confirmed"
+    found = judged(RemovalIs(removal=every, wanted=">= 11%"))
+    assert found.verdict == "contradicted"
+    assert "share of latching in instructions of payment" in found.reason
+    assert [each.value for each in found.evidence] == pytest.approx([16, 12, 16, 10, 20], rel=0.01)
+    assert {each.unit for each in found.evidence} == {"%"}
+
+
+def test_a_finding_may_be_that_one_removal_saves_the_most() -> None:
+    buffer = RemovalIs(removal=RemovalOf(transaction="payment", component=("buffer",)), wanted="largest")
+    found = judged(buffer)
+    assert (found.verdict, len(found.evidence)) == ("confirmed", 4)
+    assert judged(buffer, latches=30.0).verdict == "contradicted"
+
+
+def test_a_finding_of_cycles_stays_open_where_there_are_no_counters() -> None:
+    asked = RemovalOf(transaction="payment", component=("log",), of="cycles", over="instructions")
+    found = judged(RemovalIs(removal=asked, wanted="> 1"))
+    assert found.verdict == "open"
+    assert "was not measured, since the study has no observer `counted`" in found.reason
+
+
+def test_a_finding_may_be_of_one_response_over_another() -> None:
+    mean = MeanOf(of="new_order.instructions", over="payment.instructions", where={"assembly": (PATH[0],)})
+    found = judged(MeanIs(mean=mean, wanted="8 to 12"))
+    assert (found.verdict, found.evidence[0].value) == ("confirmed", pytest.approx(9))
+
+
+def test_a_finding_may_be_of_calls_made_just_so_often() -> None:
+    rows = [(1 + 9 * block, "lookup", "", "calls", 3.0) for block in range(3)]
+    asked = {"transaction": "payment", "where": {"assembly": [PATH[0]]}}
+    agreed = judged(CallsAre(calls=CallsOf(made={"lookup": 3}, **asked)), profile(rows))
+    assert (agreed.verdict, agreed.evidence[0].value) == ("confirmed", 3)
+    for made in ({"lookup": 4}, {"lookup": 3, "create": 3}):
+        assert judged(CallsAre(calls=CallsOf(made=made, **asked)), profile(rows)).verdict == "contradicted"
+    assert judged(CallsAre(calls=CallsOf(made={"lookup": 3}, **asked))).verdict == "open"
 
 
 def test_over_all_orders_what_two_components_share_is_halved() -> None:

@@ -496,6 +496,63 @@ def test_a_predicate_is_what_its_key_says(tmp_path: Path) -> None:
     assert (falls.wanted, peaks.wanted) == ("falls", Peak(at="4"))
 
 
+def test_a_predicate_may_be_of_removals_of_calls_and_of_quotients(tmp_path: Path) -> None:
+    more = finding(
+        "\n        all:"
+        "\n        - {removal: {transaction: payment, component: log}, is: largest}"
+        "\n        - {removal: {transaction: payment, component: [log, keys], of: cycles, over: instructions}, is: < 1}"
+        "\n        - {calls: {transaction: payment, made: {lookup: 3}, where: {threads: 1}}}"
+        "\n        - {mean: {of: new_order.instructions, over: payment.instructions}, is: 8 to 12}"
+    )
+    (claim,) = load(tmp_path, more).published.findings
+    largest, shares, calls, mean = claim.predicate.all
+    assert (largest.removal.component, largest.wanted) == (("log",), "largest")
+    assert (shares.removal.of, shares.removal.over) == ("cycles", "instructions")
+    assert (calls.calls.made, calls.calls.where) == ({"lookup": 3}, {"threads": ("1",)})
+    assert mean.mean.over == "payment.instructions"
+
+
+REMOVED = "transaction,component,pct,note\npay,logging,18,about\npay,rest,5,\nnew,logging,,\n"
+REMOVAL = """\
+published:
+  removal:
+    file: removed.csv
+    value: pct
+    unit: "%"
+    note: note
+    transactions: {payment: pay}
+    components: {log: logging, left: rest}
+"""
+
+
+def test_published_shares_of_removals_are_read_by_the_names_that_the_study_gives(tmp_path: Path) -> None:
+    (tmp_path / "removed.csv").write_text(REMOVED)
+    read = load(tmp_path, REMOVAL).published.removal
+    assert [(each.transaction, each.component, each.share, each.note) for each in read.shares] == [
+        ("payment", "log", 0.18, "about"),
+        ("payment", "left", 0.05, ""),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("was", "becomes", "message"),
+    [
+        ("value: pct", "value: pc", "published.removal.value: unknown column 'pc'; did you mean 'pct'?"),
+        ("log: logging", "logs: logging", "published.removal.components.logs: unknown component 'logs'"),
+        ("left: rest", "left: remaining", "published.removal.components.left: unknown value 'remaining'"),
+        ('unit: "%"', "unit: ms", "published.removal.unit: unknown unit 'ms'"),
+    ],
+)
+def test_a_mistake_in_published_removals_is_answered_where_it_is(tmp_path: Path, was, becomes, message) -> None:
+    (tmp_path / "removed.csv").write_text(REMOVED)
+    assert message in refused(tmp_path, REMOVAL.replace(was, becomes))
+
+
+def test_a_published_share_that_is_no_number_is_answered_with_its_line(tmp_path: Path) -> None:
+    (tmp_path / "removed.csv").write_text(REMOVED.replace("18", "a fifth"))
+    assert "removed.csv:2: pct: should be a number, not 'a fifth'" in refused(tmp_path, REMOVAL)
+
+
 def test_a_predicate_may_be_of_what_was_used(tmp_path: Path) -> None:
     more = finding(
         "\n        all:"
@@ -529,9 +586,12 @@ RATIO = "{of: throughput, b: {threads: 4}, a: {threads: 1}}"
 PREDICATES = {
     "no kind": (
         "{rato: 5}",
-        "predicate: should have one of ratio, within, mean, trend, all, any as a key; it has rato",
+        "predicate: should have one of ratio, within, mean, trend, removal, calls, all, any as a key; it has rato",
     ),
-    "no mapping": ("faster", "predicate: should have one of ratio, within, mean, trend, all, any, not 'faster'"),
+    "no mapping": (
+        "faster",
+        "predicate: should have one of ratio, within, mean, trend, removal, calls, all, any, not 'faster'",
+    ),
     "two kinds": (f"{{ratio: {RATIO}, within: 5}}", "predicate: should have one of"),
     "a bound that is none": (
         f"{{ratio: {RATIO}, is: more}}",
@@ -586,6 +646,26 @@ PREDICATES = {
     "cells of no kind": (
         f"{{ratio: {RATIO}, is: < 5, in: most cells}}",
         "predicate.in: should be one of every cell, some cell; not 'most cells'",
+    ),
+    "a removal of what is no component": (
+        "{removal: {transaction: payment, component: [keys, logs]}, is: '> 10%'}",
+        "predicate.removal.component: unknown component 'logs'; did you mean 'log'?",
+    ),
+    "a removal that is neither of two": (
+        "{removal: {transaction: payment, component: log}, is: most}",
+        "predicate.is: 'most' is no bound",
+    ),
+    "calls of a cell that there is not": (
+        "{calls: {transaction: payment, made: {lookup: 3}, where: {threads: 8}}}",
+        "predicate.calls.where.threads: unknown level '8'",
+    ),
+    "calls of no number": (
+        "{calls: {transaction: payment, made: {lookup: few}}}",
+        "predicate.calls.made.lookup: should be a whole number",
+    ),
+    "a figure over what there is not": (
+        "{mean: {of: payment.instructions, over: payment.instruction}, is: '> 1'}",
+        "predicate.mean.over: unknown response 'payment.instruction'",
     ),
     "a group of nothing": ("{all: []}", "predicate.all: should have a predicate or more; an empty list says nothing"),
     "a group that is no list": ("{any: 5}", "predicate.any: should be a list of predicates, not 5"),

@@ -29,6 +29,7 @@ from dyno.study.loader import parse_file
 from dyno.study.observations import ColumnSpec, ObservedSpec
 from dyno.study.published import FindingsIn, FindingSpec
 from dyno.study.reference import table
+from dyno.study.removed import RemovalSpec
 from dyno.study.tree import plain
 
 REPOSITORY = Path(__file__).parents[3]
@@ -84,6 +85,7 @@ def generated(part: str, kinds: Kinds) -> str:
         "observed": ObservedSpec,
         "column": ColumnSpec,
         "source": FindingsIn,
+        "removal": RemovalSpec,
         "finding": FindingSpec,
     }
     return table(sections[part])
@@ -99,7 +101,7 @@ def test_the_generated_parts_of_the_page_are_up_to_date(kinds: Kinds) -> None:
     if REGENERATE:
         PAGE.write_text(fresh)
     assert PAGE.read_text() == fresh, "write it anew with DYNO_REGENERATE=1"
-    assert len(_PART.findall(page)) == 17
+    assert len(_PART.findall(page)) == 18
 
 
 def test_each_key_of_the_study_is_on_the_page() -> None:
