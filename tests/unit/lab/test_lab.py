@@ -801,7 +801,8 @@ def test_a_system_that_cannot_be_provided_is_an_error_for_the_user(lab: Laborato
 def test_a_workload_that_cannot_drive_the_system_is_refused_with_what_it_can(lab: Laboratory) -> None:
     with pytest.raises(
         UserError,
-        match=r"ycsb cannot drive system simulated .*it can drive berkeleydb, glass, mariadb, mysql, null, postgresql, sqlite",
+        match=r"ycsb cannot drive system simulated .*it can drive berkeleydb, glass, mariadb, mysql, null, "
+        r"postgresql, sqlite",
     ):
         lab.run(make_study(workload="ycsb", workload_options={"mix": "a", "operations": 1}))
 
