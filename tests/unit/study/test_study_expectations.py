@@ -718,7 +718,7 @@ SECTIONS = {
     ),
     "an unknown key": (
         "  figures: []\n",
-        "21: published.figures: unknown key (keys: tables, observed, findings_in, findings)",
+        "21: published.figures: unknown key (keys: tables, observed, removal, findings_in, findings)",
     ),
 }
 
