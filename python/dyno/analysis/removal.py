@@ -49,12 +49,12 @@ def removals(study: Study, table: Table, counts: pl.DataFrame | None) -> Iterato
     """
     kinds = [name.removesuffix(_SUFFIX) for name in table.values if name.endswith(_SUFFIX)]
     cell_of = {run.run: run.slot.cell for run in table.ok_runs}
-    profiled = _Profiled(counts, cell_of)
+    profiled, metered = (_Profiled(counts, cell_of, by) for by in ("callgrind", "hardware"))
     published = study.published.removal.shares if study.published and study.published.removal else ()
     for (within, _), cells in _groups(study).items():
         for kind in sorted(kinds):
             beside = {each.component: each for each in published if each.transaction == kind}
-            found = _Of(kind, dict(within), cells, table, profiled, beside).removal()
+            found = _Of(kind, dict(within), cells, table, profiled, metered, beside).removal()
             if found is not None:
                 yield found
 
@@ -115,16 +115,16 @@ def _telling(study: Study) -> set[str]:
 
 
 class _Profiled:
-    """Means over runs of what was counted in the builds that keep components apart."""
+    """Means over runs of what was counted in the builds that keep components apart, by callgrind or hardware."""
 
-    def __init__(self, counts: pl.DataFrame | None, cell_of: Mapping[int, int]) -> None:
+    def __init__(self, counts: pl.DataFrame | None, cell_of: Mapping[int, int], by: str) -> None:
         self._rows: dict[tuple[int, str], dict[tuple[str, str, str], list[float]]] = {}
         self._runs: dict[int, set[int]] = {}
         if counts is None or not counts.height:
             return
         wanted = ("run", "transaction", "call", "component", "event", "value")
         for run, kind, call, component, event, value in (
-            counts.filter(pl.col("build") == _OUTLINED).select(wanted).iter_rows()
+            counts.filter(pl.col("build") == _OUTLINED, pl.col("by") == by).select(wanted).iter_rows()
         ):
             if run in cell_of:
                 self._runs.setdefault(cell_of[run], set()).add(run)
@@ -150,6 +150,7 @@ class _Of:
     cells: Sequence[tuple[Assembly, Cell]]
     table: Table
     profiled: _Profiled
+    metered: _Profiled
     published: Mapping[str, PublishedShare]
 
     def removal(self) -> Removal | None:
@@ -284,6 +285,8 @@ class _Of:
         for (call, component), value in self.profiled.of(cell.index, self.kind, "instructions").items():
             by_call.setdefault(call, {})[component] = value
         times = {call: value for (call, _), value in self.profiled.of(cell.index, self.kind, "calls").items()}
+        events = ("instructions", "cycles")
+        by_counters = {event: self.metered.of(cell.index, self.kind, event) for event in events}
         for call, components in sorted(by_call.items(), key=lambda item: (not item[0], -sum(item[1].values()))):
             ordered = sorted(components.items(), key=lambda item: (_place(item[0]), item[0]))
             yield CallCost(
@@ -291,6 +294,8 @@ class _Of:
                 calls=times.get(call),
                 instructions=sum(components.values()),
                 components=dict(ordered),
+                retired=by_counters["instructions"].get((call, "")),
+                cycles=by_counters["cycles"].get((call, "")),
             )
 
     def _contributions(self) -> tuple[tuple[Contributed, ...], str]:

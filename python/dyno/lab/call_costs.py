@@ -112,12 +112,16 @@ def _profiles(profile: Path) -> Iterator[tuple[str, Chains]]:
 
 
 def _by_hardware(told: Mapping[str, float], build: str, kinds: Mapping[str, int]) -> Iterator[_Row]:
+    """Of whole transactions, and in builds that keep calls apart of each call and of what is in none."""
     for kind, transactions in kinds.items():
         for event in ("instructions", "cycles"):
             total = told.get(f"{event}.{kind}")
             if total is None:
                 raise RunError(f"the driver does not say how many {event} it counted of transaction {kind}")
-            yield build, "hardware", kind, "", "", event, total / transactions
+            prefix = f"{event}.{kind}."
+            calls = {name.removeprefix(prefix): value for name, value in told.items() if name.startswith(prefix)}
+            for call, value in {"": total - sum(calls.values()), **calls}.items():
+                yield build, "hardware", kind, call, "", event, value / transactions
 
 
 def _keep(scratch: Path, logs: Path, name: str) -> None:

@@ -1064,6 +1064,10 @@ class CallCost(Frozen):
     calls: Annotated[float | None, Field(description="in a transaction")] = None
     instructions: Annotated[float, Field(description="of all of them in a transaction")]
     components: Annotated[dict[str, float], Field(description="those instructions by component")]
+    retired: Annotated[
+        float | None, Field(description="instructions by the machine's counters, where it has some that can be read")
+    ] = None
+    cycles: Annotated[float | None, Field(description="likewise")] = None
 
 
 class Contributed(Frozen):

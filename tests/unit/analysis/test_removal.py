@@ -123,6 +123,22 @@ def test_what_a_component_has_before_its_removal_and_its_absent_form_after_it_ar
     assert found.steps[0].outlined == 104
 
 
+def test_what_the_machines_counters_told_of_calls_stands_beside_what_valgrind_counted() -> None:
+    rows = [(1, "lookup", "keys", "instructions", 14.0), (1, "", "transaction", "instructions", 90.0)]
+    valgrind = profile(rows)
+    hardware = profile(
+        [
+            (1, "lookup", "", "instructions", 15.0), (1, "lookup", "", "cycles", 30.0),
+            (1, "", "", "instructions", 93.0), (1, "", "", "cycles", 70.0),
+        ]
+    ).with_columns(by=pl.lit("hardware"))  # fmt: skip
+    found = counted(of(PATH), pl.concat([valgrind, hardware]), blocks=1)
+    told = [(call.call, call.instructions, call.retired, call.cycles) for call in found.calls]
+    assert told == [("lookup", 14.0, 15.0, 30.0), ("", 90.0, 93.0, 70.0)]
+    assert found.steps[0].outlined == 104
+    assert [call.cycles for call in counted(of(PATH), valgrind, blocks=1).calls] == [None, None]
+
+
 def test_what_others_do_less_and_the_builds_are_all_that_the_two_ways_differ_by() -> None:
     rows = [
         (1, "lookup", "keys", "instructions", 14.0), (1, "lookup", "trees", "instructions", 50.0),

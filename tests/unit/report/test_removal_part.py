@@ -72,6 +72,15 @@ def with_removal(*found: Removal) -> tuple[fake_results.FakeResults, Findings]:
     return results, findings.model_copy(update={"removal": found})
 
 
+def test_counters_of_calls_have_columns_where_there_are_some(tmp_path) -> None:
+    calls = (
+        CallCost(call="lookup", calls=3, instructions=9000, components={"keys": 9000}, retired=9100, cycles=14321),
+    )
+    for found, told in ((removal(calls=calls), True), (removal(), False)):
+        page = write(*with_removal(found), tmp_path / str(told)).read_text()
+        assert ("14,321" in page, "by the machine’s counters</th>" in page) == (told, told)
+
+
 def test_the_page_has_steps_components_calls_and_their_figures(tmp_path) -> None:
     results, findings = with_removal(removal())
     page = write(results, findings, tmp_path).read_text()

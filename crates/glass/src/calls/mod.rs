@@ -1,5 +1,8 @@
 //! The calls of the engine that the publication counts.
 
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+
 /// A call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
@@ -113,4 +116,37 @@ impl Calls for Counted {
     }
 
     fn leave(&mut self, _: Call) {}
+}
+
+/// Who reads counters at the boundaries of calls.
+pub trait Meter {
+    /// A call begins.
+    fn enter(&self, call: Call);
+
+    /// It has ended.
+    fn leave(&self, call: Call);
+}
+
+thread_local! {
+    /// Whether there is one: all that a call costs where there is none.
+    static METERED: Cell<bool> = const { Cell::new(false) };
+    static METER: RefCell<Option<Rc<dyn Meter>>> = const { RefCell::new(None) };
+}
+
+/// Tells a meter of all calls that this thread makes from now on, where the assembly keeps their boundaries; or nobody any more.
+pub fn meter(meter: Option<Rc<dyn Meter>>) {
+    METERED.set(meter.is_some());
+    METER.set(meter);
+}
+
+/// Tells the meter, if there is one.
+#[inline]
+pub(crate) fn metered(tell: impl FnOnce(&dyn Meter)) {
+    if METERED.get() {
+        METER.with_borrow(|meter| {
+            if let Some(meter) = meter {
+                tell(meter.as_ref());
+            }
+        });
+    }
 }

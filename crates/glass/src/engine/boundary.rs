@@ -6,7 +6,7 @@
 )]
 
 use crate::assembly::Assembly;
-use crate::calls::{Call, Calls};
+use crate::calls::{Call, Calls, metered};
 
 macro_rules! boundaries {
     ($($name:ident)*) => {
@@ -21,7 +21,8 @@ macro_rules! boundaries {
 
 boundaries! { begin catalogue lookup pin create update delete insert remove scan commit rollback }
 
-/// Makes a call of the engine: who counts them is told of it, and it is one for profiles where the assembly says so.
+/// Makes a call of the engine: who counts them is told of it, and it is one for profiles and for the thread's meter where the
+/// assembly says so.
 #[inline(always)]
 pub(super) fn call<A: Assembly, S, R>(
     call: Call,
@@ -33,8 +34,9 @@ pub(super) fn call<A: Assembly, S, R>(
         calls(session).enter(call);
     }
     let result = if A::OUT_OF_LINE {
+        metered(|meter| meter.enter(call));
         let work = || work(session);
-        match call {
+        let result = match call {
             Call::Begin => begin(work),
             Call::Catalogue => catalogue(work),
             Call::Lookup => lookup(work),
@@ -47,7 +49,9 @@ pub(super) fn call<A: Assembly, S, R>(
             Call::Scan => scan(work),
             Call::Commit => commit(work),
             Call::Rollback => rollback(work),
-        }
+        };
+        metered(|meter| meter.leave(call));
+        result
     } else {
         work(session)
     };
