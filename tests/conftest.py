@@ -32,7 +32,8 @@ ON_THE_MACHINE = (
     "contract/",
     "end_to_end/test_perf.py",
     "end_to_end/test_servers.py",
-    "studies/",
+    "studies/test_looking_glass_engines.py",
+    "studies/test_mariadb_virtualization.py",
 )
 """Tests that start servers, drive them, watch the machine and change it."""
 

@@ -27,7 +27,7 @@ system:
   kind: sqlite
   config: {{journal_mode: "${{journal_mode}}", synchronous: "off"}}
 workload: {{kind: ycsb, mix: a, records: 300, duration: 30 ms, threads: "${{threads}}"}}
-replicates: {{min: {KILLS * 4}, max: {KILLS * 4}}}
+replicates: {{min: {KILLS * 40}, max: {KILLS * 40}}}
 """
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -167,3 +169,10 @@ def test_there_is_no_module_that_nothing_imports() -> None:
         and not (is_a_kinds(path) and "kind = " in path.read_text())
     ]
     assert not dead
+
+
+def test_no_command_loads_what_only_a_page_needs() -> None:
+    # The plotting library takes longer to load than most commands take to run.
+    loaded = "import sys, dyno.cli; print([name for name in ('altair', 'vl_convert', 'scipy') if name in sys.modules])"
+    answer = subprocess.run([sys.executable, "-c", loaded], capture_output=True, text=True, check=True)
+    assert answer.stdout.strip() == "[]"

@@ -6,12 +6,10 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from dyno.model.assemblies import PAGES, TITLES
-from dyno.model.findings import ComponentShare, Findings, Removal
-from dyno.report.figures.removal import step_name
+from dyno.model.assemblies import KERNEL, PAGES, TITLES
+from dyno.model.findings import ComponentShare, Findings, Removal, RemovalStep
 
 HEADING = "Where the instructions go"
-__all__ = ["HEADING", "number", "of_removal", "percent", "points", "share_name", "spread", "step_name", "title_of"]
 
 
 def of_removal(findings: Findings) -> list[RenderableType]:
@@ -25,6 +23,15 @@ def of_removal(findings: Findings) -> list[RenderableType]:
         if found.contributions_reason:
             parts.append(Text(f"Orders of removal: {found.contributions_reason}.", style="dim"))
     return parts
+
+
+def step_name(step: RemovalStep) -> str:
+    """`without logging`; the first is named as it is."""
+    if not step.removed:
+        return step.assembly if step.assembly == KERNEL or len(step.assembly) < len(KERNEL) else "all components"
+    if step.removed == PAGES:
+        return TITLES[PAGES]
+    return f"without {' and '.join(TITLES.get(each, each) for each in step.removed.split('+'))}"
 
 
 def title_of(component: str) -> str:

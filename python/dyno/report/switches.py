@@ -7,7 +7,6 @@ from rich.table import Table
 from rich.text import Text
 
 from dyno.model.findings import Findings, Switches, SwitchStep
-from dyno.report.figures.switches import figure_name
 from dyno.report.removal import number, percent
 
 HEADING = "What each switch takes"
@@ -21,6 +20,11 @@ def of_switches(findings: Findings) -> list[RenderableType]:
         heading = f"{HEADING}: {found.transaction} on {found.system}"
         parts += [Text(), Text(heading, style="bold"), Text(found.sentence), _steps(found)]
     return parts
+
+
+def figure_name(place: int, found: Switches) -> str:
+    """Of the figure of what stands at that place among all."""
+    return f"switches-{found.system}-{found.transaction}{f'-{place}' if found.within else ''}"
 
 
 def between(step: SwitchStep) -> str:

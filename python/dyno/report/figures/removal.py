@@ -9,9 +9,9 @@ import altair as alt
 from dyno.model.assemblies import KERNEL, TITLES
 from dyno.model.findings import Findings, Removal, RemovalStep
 from dyno.report.figures.style import HUES, INK, SOFT, WIDTH, Figure, Row, draw, heading, label, legend, named
+from dyno.report.removal import step_name
 
 _MORE = "more than before"
-_PAGES = "larger pages"
 _INSTRUCTIONS = "instructions of a transaction"
 _STEP = 30  # px of a row
 
@@ -35,15 +35,6 @@ def removal(findings: Findings) -> list[Figure]:
         if found.contributions:
             drawn.append(_orders(found, f"orders-{name}"))
     return drawn
-
-
-def step_name(step: RemovalStep) -> str:
-    """`without logging`; the first is named as it is."""
-    if not step.removed:
-        return step.assembly if step.assembly == KERNEL or len(step.assembly) < len(KERNEL) else "all components"
-    if step.removed == "pages":
-        return _PAGES
-    return f"without {' and '.join(TITLES.get(each, each) for each in step.removed.split('+'))}"
 
 
 def _of(found: Removal) -> str:

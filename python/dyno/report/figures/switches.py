@@ -6,6 +6,7 @@ import altair as alt
 
 from dyno.model.findings import Findings, Switches
 from dyno.report.figures.style import HUES, WIDTH, Figure, Row, draw, heading, label, legend, named
+from dyno.report.switches import figure_name
 
 _STEP = 30  # px of a row
 _HUES = {"left": HUES[0], "saved against the step before": HUES[1], "added to the step before": HUES[3]}
@@ -14,11 +15,6 @@ _HUES = {"left": HUES[0], "saved against the step before": HUES[1], "added to th
 def switches(findings: Findings) -> list[Figure]:
     """A waterfall for each kind of transaction on each system."""
     return [_waterfall(found, figure_name(place, found)) for place, found in enumerate(findings.switches)]
-
-
-def figure_name(place: int, found: Switches) -> str:
-    """Of the figure of what stands at that place among all."""
-    return f"switches-{found.system}-{found.transaction}{f'-{place}' if found.within else ''}"
 
 
 def _waterfall(found: Switches, name: str) -> Figure:
