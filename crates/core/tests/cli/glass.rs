@@ -64,7 +64,7 @@ fn tpcc_keeps_the_assemblies_of_the_path_consistent() {
         let effective = &result["backend"]["effective"];
         assert_eq!(effective["assembly"], json!(spec.to_string()));
         assert_eq!(effective["page_size_bytes"], json!(spec.page_size()));
-        assert_eq!(effective["memory_resident"], json!(!spec.buffer));
+        assert_eq!(effective["pages_in_files"], json!(spec.buffer));
         // All is in memory before transactions go on.
         for moved in [
             "pages_read_bytes",

@@ -188,7 +188,7 @@ impl Backend for Glass {
         let mut effective = Map::new();
         let mut say = |key: &str, value| effective.insert(key.to_owned(), value);
         say("assembly", json!(self.job.parts.name()));
-        say("memory_resident", json!(self.is_volatile()));
+        say("pages_in_files", json!(!self.is_volatile()));
         if let Parts::Assembly(spec) = self.job.parts {
             say("page_size_bytes", json!(self.page_bytes));
             if spec.buffer {
