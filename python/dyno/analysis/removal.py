@@ -33,7 +33,7 @@ AGREE = 0.1
 """Of the first assembly's instructions: farther apart the two ways of counting a component do not agree."""
 
 REPEAT = 0.001
-"""Of the mean: counts of the same assembly in different runs differ by less."""
+"""Of the mean: counts of the same transactions of the same assembly differ by less."""
 
 _ALIKE = 0.05  # of all instructions: nearer to what was published it is what was published
 _MOST_TOLD = 3  # components in a sentence
@@ -49,12 +49,17 @@ def removals(study: Study, table: Table, counts: pl.DataFrame | None) -> Iterato
     """
     kinds = [name.removesuffix(_SUFFIX) for name in table.values if name.endswith(_SUFFIX)]
     cell_of = {run.run: run.slot.cell for run in table.ok_runs}
+    if counts is not None and counts.height and "again" not in counts.columns:
+        counts = counts.with_columns(again=pl.lit(value=False))  # a folder of an earlier dyno
+    spreads = _spreads(counts, cell_of)
     profiled, metered = (_Profiled(counts, cell_of, by) for by in ("callgrind", "hardware"))
     published = study.published.removal.shares if study.published and study.published.removal else ()
     for (within, _), cells in _groups(study).items():
         for kind in sorted(kinds):
             beside = {each.component: each for each in published if each.transaction == kind}
-            found = _Of(kind, dict(within), cells, table, profiled, metered, beside).removal()
+            found = _Of(
+                kind, dict(within), cells, table, profiled, metered, spreads, beside, study.replicates.confidence
+            ).removal()
             if found is not None:
                 yield found
 
@@ -124,7 +129,7 @@ class _Profiled:
             return
         wanted = ("run", "transaction", "call", "component", "event", "value")
         for run, kind, call, component, event, value in (
-            counts.filter(pl.col("build") == _OUTLINED, pl.col("by") == by).select(wanted).iter_rows()
+            counts.filter(pl.col("build") == _OUTLINED, pl.col("by") == by, ~pl.col("again")).select(wanted).iter_rows()
         ):
             if run in cell_of:
                 self._runs.setdefault(cell_of[run], set()).add(run)
@@ -151,7 +156,9 @@ class _Of:
     table: Table
     profiled: _Profiled
     metered: _Profiled
+    spreads: Mapping[tuple[int, str], float]
     published: Mapping[str, PublishedShare]
+    confidence: float
 
     def removal(self) -> Removal | None:
         chain = _chain(self.cells)
@@ -196,14 +203,17 @@ class _Of:
 
     def _step(self, cell: Cell, assembly: Assembly, removed: str) -> RemovalStep:
         outlined = self.profiled.of(cell.index, self.kind, "instructions")
+        found = self.table.of(f"{self.kind}{_SUFFIX}", cell.index)
+        interval = stats.mean_interval(found, self.confidence)
         return RemovalStep(
             assembly=assembly.name,
             removed=removed,
             ours=removed in OURS,
             cell=cell.index,
-            instructions=self._mean(f"{self.kind}{_SUFFIX}", cell),
+            instructions=statistics.fmean(found) if found else None,
+            precision=stats.relative_half_width(interval, statistics.fmean(found)) if interval else None,
             cycles=self._mean(f"{self.kind}.cycles", cell),
-            spread=_spread(self.table.of(f"{self.kind}{_SUFFIX}", cell.index)),
+            spread=self.spreads.get((cell.index, self.kind)),
             outlined=sum(outlined.values()) if outlined else None,
             throughput=self._mean("throughput", cell),
         )
@@ -332,9 +342,26 @@ def _all_removed(chain: Sequence[tuple[Assembly, Cell]]) -> tuple[str, ...]:
     return ("", *(_removed(before, after) for (before, _), (after, _) in pairwise(chain)))
 
 
-def _spread(values: Sequence[float]) -> float | None:
-    """The largest difference between two of them, relative to their mean; None where there are no two."""
-    return (max(values) - min(values)) / statistics.fmean(values) if len(values) > 1 else None
+def _spreads(counts: pl.DataFrame | None, cell_of: Mapping[int, int]) -> dict[tuple[int, str], float]:
+    """By cell and kind: the largest difference of the same transactions counted twice, relative to their mean."""
+    if counts is None or not counts.height:
+        return {}
+    twice = (
+        counts.filter(pl.col("build") != _OUTLINED, pl.col("by") == "callgrind", pl.col("event") == "instructions")
+        .group_by("run", "transaction", maintain_order=True)
+        .agg(
+            pl.col("value").filter(~pl.col("again")).sum().alias("first"),
+            pl.col("value").filter("again").sum().alias("second"),
+            pl.col("again").any(),
+        )
+        .filter("again")
+    )
+    found: dict[tuple[int, str], float] = {}
+    for run, kind, first, second in twice.select("run", "transaction", "first", "second").iter_rows():
+        if run in cell_of:
+            place = (cell_of[run], kind)
+            found[place] = max(found.get(place, 0.0), abs(first - second) / ((first + second) / 2))
+    return found
 
 
 def _saved(before: Mapping[str, float], after: Mapping[str, float]) -> float:
@@ -375,7 +402,7 @@ def _repeatability(repeats: float | None) -> str:
     if repeats is None:
         return ""
     verdict = "as they should" if repeats < REPEAT else f"which is not below the {REPEAT:.1%} that they should be"
-    return f"Counts of the same assembly differ between runs by at most {repeats:.3%}, {verdict}."
+    return f"Counts of the same transactions of the same assembly differ by at most {repeats:.3%}, {verdict}."
 
 
 def _why(cost: ComponentCost, removed: float | None, attributed: float | None) -> str:

@@ -23,7 +23,7 @@ SLOWER: Final = 30.0
 """Of the limit of driving: a program under callgrind is 20 to 50 times as slow, and has fewer transactions to do."""
 
 _PROFILE: Final = "callgrind.out"
-_OPTIMISED: Final = "optimised"
+OPTIMISED: Final = "optimised"
 _Row = tuple[str, str, str, str, str, str, float]
 
 
@@ -37,6 +37,7 @@ def count(
     by: str,
     counting: Counting,
     parts: Parts,
+    again: bool = False,
 ) -> pl.DataFrame:
     """Drive one build, `by` callgrind or hardware: a table of `COUNT_COLUMNS`. Raises RunError.
 
@@ -46,21 +47,21 @@ def count(
     runner.logs.mkdir(parents=True)
     profile = runner.folder / _PROFILE
     if by == "callgrind":
-        runner.under = _callgrind(profile, runner.folder / "callgrind.log", apart=build != _OPTIMISED)
+        runner.under = _callgrind(profile, runner.folder / "callgrind.log", apart=build != OPTIMISED)
     try:
         told = workload.count(runner, endpoint, seed, transactions=counting.transactions, settling=counting.settling)
     finally:
-        _keep(runner.logs, logs, f"counted-{build}-{by}")
+        _keep(runner.logs, logs, f"counted-{build}-{by}{'-again' if again else ''}")
     kinds = {name.removeprefix("counted."): int(value) for name, value in told.items() if name.startswith("counted.")}
     if not kinds or not all(kinds.values()):
         raise RunError("the driver does not say how many transactions it counted")
     rows = _by_callgrind(profile, build, kinds, parts) if by == "callgrind" else _by_hardware(told, build, kinds)
-    return pl.DataFrame(list(rows), schema=COUNT_COLUMNS, orient="row")
+    return pl.DataFrame([(*row, again) for row in rows], schema=COUNT_COLUMNS, orient="row")
 
 
 def per_transaction(counts: pl.DataFrame) -> dict[str, float]:
     """As responses: of each kind of transaction what the build that was measured takes, by the first that counted."""
-    whole = counts.filter(pl.col("build") == _OPTIMISED, pl.col("event") != "calls")
+    whole = counts.filter(pl.col("build") == OPTIMISED, pl.col("event") != "calls", ~pl.col("again"))
     return {
         f"{kind}.{event}": value
         for kind, event, value in whole.unique(["transaction", "event"], keep="first", maintain_order=True)
@@ -92,7 +93,7 @@ def _by_callgrind(profile: Path, build: str, kinds: Mapping[str, int], parts: Pa
             raise RunError(f"valgrind wrote no profile of transaction {kind}; it wrote {', '.join(found) or 'none'}")
         if not (total := found[kind].costs.total()):
             raise RunError(f"valgrind counted nothing of transaction {kind}")
-        if build == _OPTIMISED:
+        if build == OPTIMISED:
             # It does not keep them apart: what is in which component is where the compiler put it.
             attributed = Attributed(Counter({("", ""): total}), Counter())
         else:

@@ -16,7 +16,7 @@ import polars as pl
 
 from dyno.design import measured_part
 from dyno.hosts.interventions.base import Effect, Intervention, Target
-from dyno.lab.call_costs import SLOWER, count, per_transaction
+from dyno.lab.call_costs import OPTIMISED, SLOWER, count, per_transaction
 from dyno.lab.datasets import DataSets, size_of
 from dyno.lab.disk import DiskFull
 from dyno.lab.interrupt import Interrupt
@@ -212,17 +212,21 @@ class Execution:
         found = []
         for counting in countings:
             for build in self._builds:
-                for by in ("callgrind", "hardware") if counting.hardware else ("callgrind",):
-                    found.append(self._counted(snapshot, counting, build, by))
+                means = [("callgrind", False), *([("hardware", False)] if counting.hardware else [])]
+                if build == OPTIMISED and self.slot.block == 1:
+                    means.append(("callgrind", True))
+                for by, again in means:
+                    found.append(self._counted(snapshot, counting, build, by, again=again))
                     if self.interrupt.requested:
                         raise _Interrupted
         self._counts = pl.concat(found)
         self._observed |= per_transaction(self._counts)
 
-    def _counted(self, snapshot: Path, counting: Counting, build: str, by: str) -> pl.DataFrame:
-        """On the data as they were loaded, and by the study's seed alone.
+    def _counted(self, snapshot: Path, counting: Counting, build: str, by: str, *, again: bool) -> pl.DataFrame:
+        """On the data as they were loaded, and by the block's seed.
 
-        So all runs count the same transactions on the same store: what their counts differ by is the instrument's.
+        So each block counts other transactions, by which counts have an interval; how far those of the same ones differ
+        is told by the first block, which counts them twice.
         """
         limits = self.study.limits
         self.system.restore(snapshot, limits.restore, reflink=self.study.restore == "reflink")
@@ -233,11 +237,12 @@ class Execution:
                 self.new_runner(SLOWER * limits.drive),
                 self.workload,
                 endpoint,
-                _seed(self.study, 0),
+                self._seed(),
                 build=build,
                 by=by,
                 counting=counting,
                 parts=self.system.parts(),
+                again=again,
             )
         finally:
             self.system.stop(limits.stop)

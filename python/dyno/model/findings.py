@@ -1012,7 +1012,14 @@ class RemovalStep(Frozen):
     share: Annotated[float | None, Field(description="of what the first assembly has")] = None
     cycles: float | None = None
     spread: Annotated[
-        float | None, Field(description="the largest difference of instructions between runs, relative to their mean")
+        float | None,
+        Field(
+            description="the difference of instructions of the same transactions counted twice, relative to their mean"
+        ),
+    ] = None
+    precision: Annotated[
+        float | None,
+        Field(description="half the width of the interval of `instructions` over blocks, relative to it"),
     ] = None
     outlined: Annotated[
         float | None, Field(description="instructions of the build that keeps components apart in profiles")
@@ -1098,7 +1105,7 @@ class Removal(Frozen):
     cycles: Annotated[bool, Field(description="whether the machine's counters told cycles of some step")] = False
     beside: Annotated[str, Field(description="(a) and what was published, in words; empty where nothing was")] = ""
     agreement: Annotated[str, Field(description="whether (a) and (b) agree, in words")] = ""
-    repeatability: Annotated[str, Field(description="how near counts of different runs are, in words")] = ""
+    repeatability: Annotated[str, Field(description="how near counts of the same transactions are, in words")] = ""
     sentence: str
 
 

@@ -55,12 +55,14 @@ COUNT_COLUMNS = {
     "component": pl.String,
     "event": pl.String,
     "value": pl.Float64,
+    "again": pl.Boolean,
 }
 """The columns of `counts.parquet`, of which each value is a mean per transaction of that kind.
 
 `build` is `optimised`, or one that keeps components apart; `by` is `callgrind` or `hardware`; `event` is
 `instructions`, `cycles`, or `calls`: how often the call was made. What is in no call, and of no component that is
 known, has empty names there. Instructions of one build, by one means, of one transaction add up to all of it.
+`again` are the same transactions on the same store a second time, which tells how far counts repeat.
 """
 
 

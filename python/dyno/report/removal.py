@@ -67,12 +67,12 @@ def share_name(share: ComponentShare) -> str:
 def _steps(found: Removal) -> Table:
     table = Table(box=None, padding=(0, 2, 0, 0))
     table.add_column("step")
-    for name in ("instructions", "saved", "of all", "between runs", "kept apart", "cycles", "tx/s of the mix"):
+    for name in ("instructions", "+-", "saved", "of all", "counted twice", "kept apart", "cycles", "tx/s of the mix"):
         table.add_column(name, justify="right")
     for step in (*found.steps, *((found.kernel,) if found.kernel else ())):
         figures = (
-            number(step.instructions), number(step.saved), percent(step.share), spread(step.spread),
-            number(step.outlined), number(step.cycles), number(step.throughput),
+            number(step.instructions), percent(step.precision), number(step.saved), percent(step.share),
+            spread(step.spread), number(step.outlined), number(step.cycles), number(step.throughput),
         )  # fmt: skip
         table.add_row(Text(step_name(step)), *map(Text, figures))
     return table

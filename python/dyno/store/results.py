@@ -282,11 +282,11 @@ class Results:
 
     def _scan(self, name: str) -> pl.LazyFrame:
         paths = {str(path): run for run in self._names() if (path := self._run_folder(run) / name).exists()}
-        # Folders of an earlier dyno lack the columns that came later. Files of the same columns are one scan: of as many
-        # scans as there are runs, each would have a thread of its own to open its file.
+        # Folders of an earlier dyno lack the columns that came later. Files of the same columns are one scan: were it
+        # one a run, each would have a thread of its own to open its file.
         alike: dict[tuple[tuple[str, pl.DataType], ...], list[str]] = {}
-        for path in paths:
-            alike.setdefault(tuple(pl.read_parquet_schema(path).items()), []).append(path)
+        for each in paths:
+            alike.setdefault(tuple(pl.read_parquet_schema(each).items()), []).append(each)
         frames = [
             pl.scan_parquet(same, include_file_paths="run").with_columns(
                 pl.col("run").replace_strict(paths, return_dtype=pl.Int32)

@@ -70,7 +70,9 @@ def counted(of_study: Study, counts: pl.DataFrame | None = None, blocks: int = 2
 
 def profile(rows: list[tuple[int, str, str, str, float]]) -> pl.DataFrame:
     """Rows of run, call, component, event and value, of the build that keeps components apart."""
-    made = [("outlined", "callgrind", "payment", call, part, event, value) for _, call, part, event, value in rows]
+    made = [
+        ("outlined", "callgrind", "payment", call, part, event, value, False) for _, call, part, event, value in rows
+    ]
     table = pl.DataFrame(made, schema=COUNT_COLUMNS, orient="row")
     return table.with_columns(pl.Series("run", [run for run, *_ in rows], dtype=pl.Int64))
 
@@ -190,18 +192,35 @@ def test_each_share_stands_beside_what_was_published_of_it() -> None:
     )
 
 
-def test_how_near_counts_of_different_runs_are_is_told_and_held_against_the_bar() -> None:
+def test_how_near_counts_of_the_same_transactions_are_is_told_and_held_against_the_bar() -> None:
     made = of(["full", "log+locks+latches+buffer+transactions+catalogue"])
     for second, told in ((100.05, "0.050%, as they should"), (100.2, "0.200%, which is not below the 0.1%")):
-        runs = Runs(made)
-        for block, value in enumerate((100.0, second)):
-            for cell, less in ((0, 0.0), (1, 16.0)):
-                runs.add(
-                    cell, block, responses={"throughput": 1.0, "payment.instructions": (value - less * value / 100)}
-                )
-        (found,) = analyse(made, runs, ended="done").removal
+        twice = [
+            (1, "optimised", 100.0, False), (1, "optimised", second, True), (2, "optimised", 84.0, False),
+            (2, "optimised", 84.0, True), (3, "optimised", 170.0, False), (1, "outlined", 300.0, False),
+        ]  # fmt: skip
+        rows = [
+            (build, "callgrind", "payment", "", "", "instructions", value, again) for _, build, value, again in twice
+        ]
+        table = pl.DataFrame(rows, schema=COUNT_COLUMNS, orient="row")
+        table = table.with_columns(pl.Series("run", [run for run, *_ in twice], dtype=pl.Int64))
+        found = counted(made, table)
         assert found.repeats == pytest.approx((second - 100) / 100, rel=0.01)
+        assert [step.spread for step in found.steps] == [found.repeats, 0.0]
         assert told in found.repeatability
+    assert counted(made).repeats is None
+    assert counted(made, table.drop("again")).repeats is None, "a folder of an earlier dyno has none counted twice"
+
+
+def test_how_far_counts_of_other_transactions_are_from_each_other_is_each_steps_precision() -> None:
+    made = of(["full", "log+locks+latches+buffer+transactions+catalogue"])
+    runs = Runs(made)
+    for block, value in enumerate((100.0, 102.0, 104.0)):
+        for cell, less in ((0, 0.0), (1, 16.0)):
+            runs.add(cell, block, responses={"throughput": 1.0, "payment.instructions": value - less})
+    (found,) = analyse(made, runs, ended="done").removal
+    # Student's quantile of two degrees of freedom, 4.3027, of a standard error of 2 / sqrt(3).
+    assert found.steps[0].precision == pytest.approx(4.3027 * 2 / 3**0.5 / 102, rel=1e-4)
 
 
 def judged(predicate: Predicate, counts: pl.DataFrame | None = None, latches: float = 0.0) -> ClaimResult:

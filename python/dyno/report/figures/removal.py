@@ -71,8 +71,8 @@ def _waterfall(found: Removal, name: str) -> Figure:
     )
     title = f"What each removal leaves of {_of(found)}"
     below = (
-        "Instructions in user mode of one transaction, means over runs of the optimised builds. Counts repeat almost "
-        "exactly, so that there is no interval to be drawn."
+        "Instructions in user mode of one transaction, means over blocks of the optimised builds. Their "
+        "intervals, too narrow to be drawn, stand in the table."
     )
     spec = chart.properties(width=WIDTH, height=alt.Step(_STEP), title=heading(title, below)).to_dict()
     return draw(spec, name, title, {"steps": rows}, rows, ["step", "what", "from", "to"])
