@@ -329,7 +329,10 @@ def _configured_to_be_counted(rooms: Rooms, study: Study) -> list[Configured]:
         system, workload = rooms.systems[cell.system.kind], rooms.workloads[cell.workload.kind]
         options = system.Options.model_validate(cell.system.options)
         if system.reached_by(options) is None:
-            raise UserError(f"{cell.system.kind} lives in the driver's process: there is no server to count")
+            raise UserError(
+                f"{cell.system.kind} lives in the driver's process: there is no server to count; the observer "
+                "`counted` has its transactions counted by `dyno run`"
+            )
         if why := system.why_not_valgrind(options):
             raise UserError(f"{cell.system.kind} cannot be counted as the study has it: {why}")
         try:

@@ -485,6 +485,16 @@ def test_what_two_folders_were_asked_for_is_compared_too(study: Write, dyno: Dyn
             "lets 1 client in, and the workload has 2",
         ),
         (
+            (
+                SQLITE[SQLITE.index("  journal_mode: [") : SQLITE.index("replicates")],
+                '  synchronous: ["off", full]\nsystem:\n  kind: sqlite\n'
+                '  config: {journal_mode: "off", synchronous: "${synchronous}"}\n'
+                "workload: {kind: tpcc, warehouses: 1, operations: 400}\n",
+            ),
+            "8: system.config: ",
+            "journal_mode off undoes nothing, and the workload rolls back: write workload.rollbacks: 0",
+        ),
+        (
             ("threads: 2}", "threads: 2, warmup: 1 s}\nhost: {caches: cold}"),
             "10: host.caches: ",
             "a warm-up would fill the caches",

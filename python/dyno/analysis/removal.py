@@ -450,7 +450,7 @@ def _sentence(kind: str, steps: Sequence[RemovalStep], kernel: RemovalStep | Non
         times = last.instructions / kernel.instructions
         said += f", which is {times:.1f} times the {kernel.instructions:,.0f} of the {KERNEL}"
     largest = max((step for step in steps if step.share is not None), key=lambda step: step.share or 0.0, default=None)
-    if largest is not None and largest.share is not None:
+    if len(steps) > 2 and largest is not None and largest.share is not None:
         title = TITLES.get(largest.removed, largest.removed)
         said += f". The largest single step is {title}: {largest.share:.1%}"
     return f"{said}."

@@ -76,6 +76,8 @@ class Rooms:
         options = system.Options.model_validate(cell.system.options)
         if why := workload.refuses(system.backend, system.reached_by(options)):
             return Mismatch("workload", f"{why} ({cell.name})", cell)
+        if why := system.refuses(options, workload.kind, rolls_back=workload.rolls_back()):
+            return Mismatch("system.config", f"{why} ({cell.name})", cell)
         most = system.most_clients(options)
         watching = sum(self.observers[spec.kind].connections for spec in observe) if system.has_counters else 0
         if most is not None and workload.clients() + watching > most:

@@ -96,6 +96,8 @@ def parse(text: str) -> Assembly:
     words = rest if first in begun else [first, *rest]
     known = (*COMPONENTS, _LARGE_PAGES, _OUTLINED)
     for word in words:
+        if words.count(word) > 1 or (first == "full" and word in COMPONENTS):
+            raise ValueError(f"{word} is named twice")
         if word not in known:
             there = ", ".join(known)
             raise ValueError(
@@ -119,7 +121,11 @@ def why_not(assembly: Assembly) -> str | None:
             kept = " and ".join(sorted(there & before))
             return f"{component} cannot be absent where there are {kept}"
     if (assembly.large_pages or assembly.outlined) and replace(assembly, outlined=False) not in path():
-        return f"{_LARGE_PAGES} and {_OUTLINED} are there only where components are removed in the publication's order"
+        there_is = ", ".join(each.name for each in path() if each.large_pages)
+        return (
+            f"{_LARGE_PAGES} and {_OUTLINED} are there only where components are removed in the publication's order: "
+            f"larger pages in {there_is}"
+        )
     return None
 
 

@@ -6,7 +6,7 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from dyno.model.assemblies import KERNEL, PAGES, TITLES
+from dyno.model.assemblies import COMPONENTS, PAGES, TITLES, parse
 from dyno.model.findings import ComponentShare, Findings, Removal, RemovalStep
 
 HEADING = "Where the instructions go"
@@ -16,7 +16,12 @@ def of_removal(findings: Findings) -> list[RenderableType]:
     """For a terminal: of each kind of transaction its steps, and both ways of counting a component."""
     parts: list[RenderableType] = []
     for found in findings.removal:
-        parts += [Text(), Text(f"{HEADING}: {found.transaction}", style="bold"), Text(found.sentence), _steps(found)]
+        parts += [
+            Text(),
+            Text(f"{HEADING}: {found.transaction}{_within(found)}", style="bold"),
+            Text(found.sentence),
+            _steps(found),
+        ]
         if found.shares:
             parts += [Text(), _shares(found)]
         parts += [Text(said, style="dim") for said in (found.beside, found.agreement, found.repeatability) if said]
@@ -25,10 +30,14 @@ def of_removal(findings: Findings) -> list[RenderableType]:
     return parts
 
 
+def _within(found: Removal) -> str:
+    return f" ({' '.join(f'{factor}={level}' for factor, level in found.within.items())})" if found.within else ""
+
+
 def step_name(step: RemovalStep) -> str:
     """`without logging`; the first is named as it is."""
     if not step.removed:
-        return step.assembly if step.assembly == KERNEL or len(step.assembly) < len(KERNEL) else "all components"
+        return "all components" if parse(step.assembly).components == set(COMPONENTS) else step.assembly
     if step.removed == PAGES:
         return TITLES[PAGES]
     return f"without {' and '.join(TITLES.get(each, each) for each in step.removed.split('+'))}"
@@ -67,7 +76,16 @@ def share_name(share: ComponentShare) -> str:
 def _steps(found: Removal) -> Table:
     table = Table(box=None, padding=(0, 2, 0, 0))
     table.add_column("step")
-    for name in ("instructions", "+-", "saved", "of all", "counted twice", "kept apart", "cycles", "tx/s of the mix"):
+    for name in (
+        "instructions",
+        "+-",
+        "saved",
+        "of the first",
+        "counted twice",
+        "kept apart",
+        "cycles",
+        "tx/s of the mix",
+    ):
         table.add_column(name, justify="right")
     for step in (*found.steps, *((found.kernel,) if found.kernel else ())):
         figures = (

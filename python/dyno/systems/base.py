@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Generic, Protocol, TypeVar
+from typing import Annotated, Any, ClassVar, Final, Generic, Protocol, TypeVar
 
 from pydantic import Field
 
@@ -52,6 +52,10 @@ class NoParts:
         """Nothing is known."""
 
 
+UNDONE: Final = "{} undoes nothing, and the workload rolls back: write workload.rollbacks: 0"
+"""Of what cannot roll back, why it cannot serve a workload that does."""
+
+
 @dataclass(frozen=True)
 class Place:
     """What a system is given: a host, and folders that are its own. `data` is on the file system to be measured.
@@ -92,6 +96,14 @@ class System(ABC, Generic[O]):
     @classmethod
     def most_clients(cls, options: O) -> int | None:  # noqa: ARG003 - kinds that have a limit read them
         """How many clients it lets in at once with these options; None where there is no such limit."""
+        return None
+
+    @classmethod
+    def refuses(cls, options: O, workload: str, *, rolls_back: bool) -> str | None:  # noqa: ARG003 - likewise
+        """Why it cannot serve a workload of that kind with these options; None where it can.
+
+        `rolls_back` says whether some of its transactions are to be undone.
+        """
         return None
 
     @classmethod

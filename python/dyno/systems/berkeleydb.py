@@ -12,7 +12,7 @@ from dyno.hosts.doctor import BERKELEY_LIBRARY, BERKELEY_PACKAGE
 from dyno.model.base import Frozen, RunError
 from dyno.model.endpoint import Endpoint
 from dyno.model.units import Size
-from dyno.systems.base import System
+from dyno.systems.base import UNDONE, System
 
 _PAGE_SIZES: Final = (512, 1024, 2048, 4096, 8192, 16384, 32768, 65536)
 
@@ -81,6 +81,13 @@ class BerkeleySystem(System[BerkeleyOptions]):
         """One, unless transactions keep what one reads and then writes from the others."""
         several = options.product == "transactional" and options.locks is not False and options.mutexes
         return None if several else 1
+
+    @classmethod
+    def refuses(cls, options: BerkeleyOptions, workload: str, *, rolls_back: bool) -> str | None:  # noqa: ARG003
+        """Only transactions can be undone."""
+        return (
+            UNDONE.format(f"product {options.product}") if rolls_back and options.product != "transactional" else None
+        )
 
     def provision(self, limit: float) -> dict[str, str]:
         """The library is looked for by dyno-core when it opens a store; here whether it is there at all."""

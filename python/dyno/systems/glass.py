@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Mapping
 from typing import Annotated, Any, Final, Literal
@@ -11,8 +12,8 @@ from pydantic import Field, field_validator, model_validator
 from dyno.model.assemblies import Assembly, parse, path
 from dyno.model.base import Frozen, RunError
 from dyno.model.endpoint import Endpoint
-from dyno.model.units import Size
-from dyno.systems.base import System
+from dyno.model.units import Size, format_size
+from dyno.systems.base import UNDONE, System
 from dyno.systems.core import built_in
 
 _OF_MODULE: Final = {
@@ -44,7 +45,8 @@ class GlassOptions(Frozen):
         Field(
             description="components joined by +: keys, log, locks, latches, buffer, transactions, catalogue, or full "
             "(all of them), none, kernel (main-memory trees and rows by hand); with large-pages the buffer manager has "
-            "pages of 32 KiB instead of 8"
+            "pages of 32 KiB instead of 8. dyno-core has those of studies/looking-glass.yaml, and all after "
+            "`make every-assembly`"
         ),
     ] = "full"
     pool: Annotated[Size, Field(ge=1024 * 1024, description="memory for pages, where there is a buffer manager")] = (
@@ -96,6 +98,16 @@ class GlassSystem(System[GlassOptions]):
         """One, where nothing keeps several apart."""
         return 1 if parse(options.assembly).one_client else None
 
+    @classmethod
+    def refuses(cls, options: GlassOptions, workload: str, *, rolls_back: bool) -> str | None:
+        """What the kernel has no tables for, and what nobody could undo."""
+        assembly = parse(options.assembly)
+        if assembly.kernel and workload != "tpcc":
+            return f"the kernel has TPC-C's tables and no others: it cannot serve {workload}"
+        if rolls_back and "transactions" not in assembly.components:
+            return UNDONE.format(f"assembly {assembly.name}")
+        return None
+
     @property
     def assembly(self) -> Assembly:
         """As asked for."""
@@ -115,6 +127,11 @@ class GlassSystem(System[GlassOptions]):
                 f"dyno-core was built without assembly {self.assembly.name}: it has those alone that are met when "
                 "components are removed in the publication's order; `make every-assembly` installs one that has all "
                 "(some ten minutes)"
+            )
+        memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+        if self.assembly.in_file and self.options.pool > memory:
+            raise RunError(
+                f"pool: {format_size(self.options.pool)} are more than this machine's memory, {format_size(memory)}"
             )
         return {"glass-assemblies": there}
 
@@ -148,7 +165,11 @@ class GlassSystem(System[GlassOptions]):
             size = status.get(f"{self.backend}.pages_{moved}_bytes")
             if size != 0:
                 told = "is not known" if size is None else f"is {size:,.0f}"
-                return f"bytes of pages {moved} while it was driven: {told}, and resident: true allows none"
+                data = sum(path.stat().st_size for path in self.data_files())
+                return (
+                    f"bytes of pages {moved} while it was driven: {told}, and resident: true allows none; the files "
+                    f"have {format_size(data)}, the pool {format_size(self.options.pool)}"
+                )
         return None
 
     def builds(self, endpoint: Endpoint) -> dict[str, Endpoint]:

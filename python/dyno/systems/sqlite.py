@@ -15,7 +15,7 @@ from pydantic import Field, field_validator, model_validator
 from dyno.model.base import Frozen, RunError
 from dyno.model.endpoint import Endpoint
 from dyno.model.units import Duration, Size
-from dyno.systems.base import AfterLoad, System
+from dyno.systems.base import UNDONE, AfterLoad, System
 from dyno.systems.core import built_in
 
 _PAGE_SIZES = (512, 1024, 2048, 4096, 8192, 16384, 32768, 65536)
@@ -105,6 +105,11 @@ class SqliteSystem(System[SqliteOptions]):
         """An exclusive lock is one connection's, as is a database in memory; without mutexes there is one thread."""
         alone = options.locking_mode == "exclusive" or options.in_memory or options.threading_mode == "single-thread"
         return 1 if alone else None
+
+    @classmethod
+    def refuses(cls, options: SqliteOptions, workload: str, *, rolls_back: bool) -> str | None:  # noqa: ARG003
+        """Without a journal nothing can be undone."""
+        return UNDONE.format("journal_mode off") if rolls_back and options.journal_mode == "off" else None
 
     @property
     def _file(self) -> Path:

@@ -162,6 +162,10 @@ class Workload(ABC, Generic[O]):
         """
         return None
 
+    def rolls_back(self) -> bool:
+        """Whether some of its transactions are to be undone by the store."""
+        return False
+
     def rate(self) -> float | None:
         """How many requests a second arrive in an open loop; None where its clients wait for their answers."""
         return None

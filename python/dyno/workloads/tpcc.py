@@ -82,6 +82,10 @@ class TpccWorkload(DrivenWorkload[TpccOptions]):
     backends = frozenset({"berkeleydb", "glass", "sqlite", "mysql", "postgresql"})
     counts = True
 
+    def rolls_back(self) -> bool:
+        """New-Orders of the standard mix, which are checked beforehand in the other."""
+        return self.options.mix == "standard" and self.options.rollbacks > 0
+
     def data_key(self) -> dict[str, Any]:
         """What is loaded."""
         given = self.options

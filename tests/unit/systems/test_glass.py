@@ -8,7 +8,9 @@ import pytest
 from pydantic import ValidationError
 
 from dyno.hosts import LocalHost
+from dyno.hosts.local import core_binary
 from dyno.model.assemblies import COMPONENTS, KERNEL, Assembly, feasible, parse, path
+from dyno.model.base import RunError
 from dyno.systems.base import Place
 from dyno.systems.glass import GlassOptions, GlassParts, GlassSystem
 
@@ -40,6 +42,9 @@ def test_the_path_leads_from_all_components_to_none_by_single_steps() -> None:
         ("none+large-pages", "only where components are removed in the publication's order"),
         ("full+outlined", "the observer counted takes it by itself"),
         ("kernel+log", "no component is called 'kernel'"),
+        ("full+log", "log is named twice"),
+        ("log+transactions+log", "log is named twice"),
+        ("log+transactions+large-pages", r"larger pages in buffer\+transactions\+catalogue\+large-pages"),
     ],
 )
 def test_what_there_is_not_is_refused_with_what_there_is(assembly: str, why: str) -> None:
@@ -86,6 +91,25 @@ def test_one_client_is_let_in_where_nothing_keeps_several_apart() -> None:
 
 def _options(assembly: Assembly) -> GlassOptions:
     return GlassOptions(assembly=assembly.name, log="memory")
+
+
+def test_what_an_assembly_cannot_serve_is_refused() -> None:
+    def why(assembly: str, workload: str = "tpcc", *, rolls_back: bool = False) -> str | None:
+        return GlassSystem.refuses(GlassOptions(assembly=assembly, log="memory"), workload, rolls_back=rolls_back)
+
+    assert why(KERNEL, "ycsb") == "the kernel has TPC-C's tables and no others: it cannot serve ycsb"
+    assert why(KERNEL) is None
+    assert "assembly none undoes nothing" in (why("none", rolls_back=True) or "")
+    assert why("none") is None
+    assert why("none", "ycsb") is None
+    assert why("transactions", rolls_back=True) is None
+
+
+def test_a_pool_that_is_larger_than_the_machine_is_refused(host: LocalHost, tmp_path: Path) -> None:
+    place = Place(host=host, data=tmp_path / "data", logs=tmp_path, core=core_binary())
+    with pytest.raises(RunError, match=r"pool: 1,?000 TiB are more than this machine's memory"):
+        GlassSystem(GlassOptions.model_validate({"pool": "1000 TiB"}), place).provision(10.0)
+    GlassSystem(GlassOptions.model_validate({"pool": "1 MiB"}), place).provision(10.0)
 
 
 @pytest.mark.parametrize(
