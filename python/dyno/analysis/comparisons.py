@@ -11,7 +11,7 @@ from dyno.analysis import sentences
 from dyno.analysis.table import Table
 from dyno.model import measures, responses
 from dyno.model.findings import Comparison, Pace, RankFigures, Verdict
-from dyno.model.looks import looks
+from dyno.model.looks import Looks, looks
 from dyno.model.pairs import DECIDING_SHARE, Pair, pairs
 from dyno.model.study import Cell, Study
 
@@ -70,14 +70,16 @@ def compare(
     them, where those of the deciding response take half of the error that is allowed and all others the other half (S.
     Holm 1979, section 4: unequal weights), so that a report may show many responses and still answer its question.
     """
-    found = [compared for name in names for compared in _of_response(study, table, name)]
+    compared = pairs(study)
+    found = [measured for name in names for measured in _of_response(study, table, name, compared)]
     deciding = [each.response == study.replicates.of for each in found]
     weights = shares_of_error(deciding)
     adjusted = stats.holm([each.ratio.p if each.ratio else None for each in found], weights)
     equal = stats.holm([each.equivalence.p if each.equivalence else None for each in found], weights)
     counted = sum(each.ratio is not None for each in found)
+    when = looks(study)
     return [
-        (each.pair, _comparison(study, each, p, p_equal, counted, confounded))
+        (each.pair, _comparison(study, when, each, p, p_equal, counted, confounded))
         for each, p, p_equal in zip(found, adjusted, equal, strict=True)
     ]
 
@@ -93,11 +95,11 @@ def shares_of_error(deciding: Sequence[bool]) -> list[float]:
     return [DECIDING_SHARE / main if each else (1 - DECIDING_SHARE) / others for each in deciding]
 
 
-def _of_response(study: Study, table: Table, response: str) -> Iterator[Compared]:
+def _of_response(study: Study, table: Table, response: str, compared: Sequence[Pair]) -> Iterator[Compared]:
     deciding = response == study.replicates.of
     if responses.lookup(response).counted and not deciding:
         return
-    for pair in pairs(study):
+    for pair in compared:
         values_a, values_b = table.of(response, pair.a.index), table.of(response, pair.b.index)
         if deciding or values_a or values_b:
             yield _measure(study, table, response, pair)
@@ -192,13 +194,14 @@ def _left(values: Sequence[float]) -> list[float]:
 
 def _comparison(
     study: Study,
+    when: Looks,
     found: Compared,
     p: float | None,
     p_equal: float | None,
     counted: int,
     confounded: Mapping[tuple[int, int], tuple[str, ...]],
 ) -> Comparison:
-    rule, when, ratio = study.replicates, looks(study), found.ratio
+    rule, ratio = study.replicates, found.ratio
     alpha = 1 - rule.confidence
     verdict = verdict_by(ratio, p, p_equal, alpha, judged=study.judged)
     of_means = ratio is not None and found.equivalence is None
