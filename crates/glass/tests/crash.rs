@@ -1,5 +1,6 @@
 //! The power fails between any two operations of the disk, over and over, also while the engine recovers: what was
-//! committed is there, and nothing that was not.
+//! committed is there, and nothing that was not. Half of the times the process ends there and the power does not fail, so that
+//! who comes next finds what was not synced, and may lose it yet.
 //!
 //! Sessions run random transactions over several tables and indexes, some of which they roll back, with a pool too small
 //! for the pages and a checkpoint every few transactions. What is left on disk at each point, of unsynced writes any part, is where the
@@ -416,6 +417,8 @@ struct Tally {
     opening: u64,
     working: u64,
     after: u64,
+    /// Of all these, those where the process ended and the power did not fail.
+    killed: u64,
     unanswered: u64,
     /// Points within a checkpoint, as far as the log shows.
     checkpoint: u64,
@@ -425,6 +428,17 @@ struct Tally {
     undoing: u64,
     /// Transactions that recovery undid.
     undone: u64,
+}
+
+/// What is left: half of the times by the process alone.
+fn end(folder: CrashFolder, random: &mut Random, tally: &mut Tally) -> CrashFolder {
+    if random.below(2) == 0 {
+        tally.killed += 1;
+        folder.revive();
+        folder
+    } else {
+        folder.crash(random.next())
+    }
 }
 
 /// Crashes so many times. `DYNO_CRASH_SEED` is where the random numbers begin.
@@ -444,7 +458,7 @@ fn crash<A: Assembly>(points: u64, sessions: u64, policy: Policy) {
         }
         // Half of the times it fails while the store is opened, if that takes so long.
         if random.below(2) == 0 {
-            folder.fail_power_at(random.below(60));
+            folder.fail_power_at(folder.operations() + random.below(60));
         }
         let store = match Store::<A>::open(&folder, policy) {
             Ok(store) => store,
@@ -452,7 +466,7 @@ fn crash<A: Assembly>(points: u64, sessions: u64, policy: Policy) {
                 assert!(folder.has_failed(), "point {point} of seed {seed}: {error}");
                 tally.opening += 1;
                 was_opening = true;
-                folder = folder.crash(random.next());
+                folder = end(folder, &mut random, &mut tally);
                 continue;
             }
         };
@@ -494,7 +508,7 @@ fn crash<A: Assembly>(points: u64, sessions: u64, policy: Policy) {
         was_opening = false;
         was_in_rollback = store.rollback_interrupted.load(Ordering::Relaxed);
         drop(store);
-        folder = folder.crash(random.next());
+        folder = end(folder, &mut random, &mut tally);
     }
     println!(
         "{points} points of seed {seed}: {tally:?}, {} rows",

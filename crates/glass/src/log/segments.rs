@@ -102,6 +102,14 @@ impl Segments {
         Ok(())
     }
 
+    /// All that can be read is on disk, whoever wrote it.
+    pub fn sync_all(&mut self) -> Result<()> {
+        for number in self.present.clone() {
+            self.open(number)?.unsynced = true;
+        }
+        self.sync()
+    }
+
     /// Removes the files that end before `lsn`.
     pub fn remove_before(&mut self, lsn: Lsn) -> Result<()> {
         let keep = self.present.split_off(&(lsn.0 / self.size));

@@ -142,10 +142,12 @@ impl<L: Latch> Wal<L> {
         let found = file.now();
         let segment = found.map_or(options.segment.max(4096), |master| master.segment);
         let recovery = match found {
-            Some(master) if master.checkpoint != Lsn::NONE => Some(recovery::analyse(
-                Segments::new(Arc::clone(&folder), segment)?,
-                &master,
-            )?),
+            Some(master) if master.checkpoint != Lsn::NONE => {
+                let mut segments = Segments::new(Arc::clone(&folder), segment)?;
+                // Its process may have ended before it synced what is read here, and the power may still fail.
+                segments.sync_all()?;
+                Some(recovery::analyse(segments, &master)?)
+            }
             _ => None,
         };
         // Before anything is appended: what is appended must not be taken for what is left behind the log's end.

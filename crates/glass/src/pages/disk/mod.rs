@@ -47,7 +47,7 @@ pub struct Files {
 const LOCK: &str = "lock";
 
 impl Files {
-    /// Makes it where there is none. [`ErrorKind::WouldBlock`] where another process has it, or this one twice.
+    /// Makes it where there is none. Which files are in it is on disk when this has returned. [`ErrorKind::WouldBlock`] where another process has it, or this one twice.
     pub fn new(path: impl Into<PathBuf>) -> io::Result<Self> {
         let path = path.into();
         make_folders(&path)?;
@@ -64,6 +64,8 @@ impl Files {
             }
             Err(fs::TryLockError::Error(error)) => return Err(error),
         }
+        // Whoever made or removed a file here may have ended before the folder was synced. Nobody else has it now.
+        sync_folder(&path)?;
         Ok(Self { path, _lock: lock })
     }
 

@@ -415,6 +415,10 @@ impl<L: Latch, const PAGE: usize> Pages<L> for Pool<L, PAGE> {
         let data = open(DATA_FILE)?;
         let mut writer = Writer::new(open(AREA_FILE)?);
         writer.repair(&*data)?;
+        // A process may have ended before it synced what it wrote to its place. What is read from there is taken to be on disk, and
+        // the area, which has it too until then, may be written next.
+        data.sync()
+            .map_err(|error| Error::Io("sync of pages", error))?;
         let mut start = [0; meta::START];
         data.read(0, &mut start)
             .map_err(|error| Error::Io("read of the first page", error))?;

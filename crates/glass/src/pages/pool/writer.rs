@@ -120,7 +120,8 @@ impl<const PAGE: usize> Writer<PAGE> {
         first.seal();
     }
 
-    /// Restores the pages of the last batch that are torn in their places, and says how many these were.
+    /// Restores the pages of the last batch that are torn in their places, and says how many these were. Whoever asks for it
+    /// syncs the file before the area is used again.
     pub fn repair(&mut self, data: &dyn Disk) -> Result<usize> {
         let mut image = vec![0; PAGE];
         self.area
@@ -153,10 +154,6 @@ impl<const PAGE: usize> Writer<PAGE> {
                     .map_err(|error| Error::Io("repair of a page", error))?;
                 restored += 1;
             }
-        }
-        if restored > 0 {
-            data.sync()
-                .map_err(|error| Error::Io("repair of pages", error))?;
         }
         Ok(restored)
     }
