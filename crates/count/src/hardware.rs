@@ -101,21 +101,17 @@ impl<const N: usize> Group<N> {
         Ok(group)
     }
 
-    /// The counts so far.
+    /// The counts so far. An error where the machine had too few counters and gave them to others meanwhile: what is left out is
+    /// then not known.
     #[inline]
     pub fn read(&self) -> io::Result<[u64; N]> {
-        // How many there are, then each.
         let mut bytes = [0_u8; 8 * 8];
-        let length = 8 * (N + 1);
+        let length = 8 * (BEFORE + N);
         let Some(part) = bytes.get_mut(..length) else {
             return Err(io::Error::other("too many counters in a group"));
         };
         (&self.leader).read_exact(part)?;
-        let mut counts = [0; N];
-        for (count, word) in counts.iter_mut().zip(part[8..].chunks_exact(8)) {
-            *count = u64::from_ne_bytes(word.try_into().unwrap_or_default());
-        }
-        Ok(counts)
+        decode(part)
     }
 
     /// What was done from one reading to the next, without what reading took itself.
@@ -144,6 +140,28 @@ impl<const N: usize> Group<N> {
     }
 }
 
+/// So many words come before the counts: how many these are, for how long they should have counted and for how long they did, in ns.
+const BEFORE: usize = 3;
+
+#[inline]
+fn decode<const N: usize>(bytes: &[u8]) -> io::Result<[u64; N]> {
+    let word = |at: usize| {
+        let word = bytes.get(8 * at..8 * (at + 1));
+        u64::from_ne_bytes(
+            word.and_then(|word| word.try_into().ok())
+                .unwrap_or_default(),
+        )
+    };
+    let (enabled, running) = (word(1), word(2));
+    if running < enabled {
+        let message = format!(
+            "the machine's counters were shared with others: these counted for {running} of {enabled} ns"
+        );
+        return Err(io::Error::other(message));
+    }
+    Ok(std::array::from_fn(|at| word(BEFORE + at)))
+}
+
 /// As the first version of the kernel's interface has it (`PERF_ATTR_SIZE_VER0`).
 #[repr(C)]
 #[derive(Default)]
@@ -160,6 +178,8 @@ struct Attributes {
     breakpoint_address: u64,
 }
 
+const FORMAT_TIME_ENABLED: u64 = 1 << 0;
+const FORMAT_TIME_RUNNING: u64 = 1 << 1;
 const FORMAT_GROUP: u64 = 1 << 3;
 const EXCLUDE_KERNEL: u64 = 1 << 5;
 const EXCLUDE_HYPERVISOR: u64 = 1 << 6;
@@ -171,7 +191,7 @@ fn open(event: Event, leader: i32) -> io::Result<OwnedFd> {
         kind,
         config,
         size: 64,
-        read_format: FORMAT_GROUP,
+        read_format: FORMAT_GROUP | FORMAT_TIME_ENABLED | FORMAT_TIME_RUNNING,
         flags: EXCLUDE_KERNEL | EXCLUDE_HYPERVISOR,
         ..Attributes::default()
     };
@@ -227,6 +247,18 @@ mod tests {
         touch(1000);
         let [first, second] = group.read().unwrap();
         assert!(first > 0 && first == second, "{first} {second}");
+    }
+
+    #[test]
+    fn counts_of_a_group_that_did_not_count_all_the_time_are_refused() {
+        let read = |enabled: u64, running: u64| {
+            let words = [2, enabled, running, 70, 80].map(u64::to_ne_bytes);
+            decode::<2>(&words.concat())
+        };
+        assert_eq!(read(1000, 1000).unwrap(), [70, 80]);
+        assert_eq!(read(0, 0).unwrap(), [70, 80]);
+        let said = read(1000, 400).unwrap_err().to_string();
+        assert!(said.ends_with("counted for 400 of 1000 ns"), "{said}");
     }
 
     #[test]
