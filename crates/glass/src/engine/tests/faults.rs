@@ -199,3 +199,42 @@ fn without_a_log_a_store_is_taken_over_if_it_was_closed_and_refused_if_it_has_to
     let engine = open::<WithoutLog>(&folder);
     assert_eq!(numbers(&engine, &Goods::find(&engine)), [2]);
 }
+
+#[test]
+fn a_log_that_is_taken_away_is_no_damage_when_that_is_cut_off() {
+    let closed = || {
+        let folder = CrashFolder::new();
+        let mut small = options();
+        small.log.segment = 4096;
+        let engine: Engine<Full> =
+            Engine::open(Some(Arc::new(folder.clone())), &small).expect("no fault");
+        let goods = Goods::make(&engine);
+        add(&engine, &goods, 1);
+        engine.close().expect("no fault");
+        folder
+    };
+    let (mut had, mut refused) = (0, 0);
+    for operations in 0.. {
+        let folder = closed();
+        folder.fail_power_at(folder.operations() + operations);
+        let taken = Engine::<WithoutLog>::open(Some(Arc::new(folder.clone())), &options());
+        if taken.is_ok() && !folder.has_failed() {
+            break;
+        }
+        drop(taken);
+        for seed in 0..4 {
+            let with_log = Engine::<Full>::open(Some(Arc::new(folder.crash(seed))), &options());
+            match with_log {
+                Ok(engine) => {
+                    had += 1;
+                    assert_eq!(numbers(&engine, &Goods::find(&engine)), [1]);
+                }
+                Err(Error::Refused(_)) => refused += 1,
+                Err(error) => panic!("after {operations}: {error}"),
+            }
+            let engine = open::<WithoutLog>(&folder.crash(seed));
+            assert_eq!(numbers(&engine, &Goods::find(&engine)), [1]);
+        }
+    }
+    assert!(had > 4 && refused > 4, "{had} {refused}");
+}
