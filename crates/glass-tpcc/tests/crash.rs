@@ -68,7 +68,7 @@ fn open(folder: &CrashFolder) -> dyno_glass::Result<Engine<Full>> {
         memory: MEMORY,
         log: log::Options {
             policy: Policy::Synced,
-            buffer: 32 << 10,
+            buffer: 48 << 10,
             segment: 32 << 10,
         },
         checkpoint: 96 << 10,

@@ -206,7 +206,7 @@ impl<A: Assembly> Store<A> {
             memory: 24 * PAGE,
             log: log::Options {
                 policy,
-                buffer: 16 << 10,
+                buffer: 40 << 10,
                 segment: 8 << 10,
             },
             checkpoint: 24 << 10,

@@ -38,7 +38,7 @@ fn open(folder: &CrashFolder) -> Result<Engine<Full>> {
         memory: 24 * PAGE,
         log: log::Options {
             policy: Policy::Synced,
-            buffer: 16 << 10,
+            buffer: 40 << 10,
             segment: 8 << 10,
         },
         checkpoint: 32 << 10,

@@ -48,9 +48,10 @@ mod verify;
 
 pub use gate::{At, Gate, Open};
 pub use redo::redo;
-pub use verify::Counts;
 
 use gate::{Closed, pass};
+pub(crate) use node::most_levels;
+
 use node::Node;
 
 /// A node latched to be read.

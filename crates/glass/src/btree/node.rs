@@ -27,6 +27,19 @@ const LAST: usize = HEAD + 16;
 const RUN: usize = HEAD + 18;
 const MOST: usize = HEAD + 20;
 
+/// More levels no tree of such pages has, in bytes, when its nodes were filled by half before they were split: one of more would
+/// have had more nodes than there are numbers of pages.
+pub(crate) const fn most_levels(page: usize) -> usize {
+    let entries = (page - ENTRIES) / (LONGEST + VALUE);
+    let half = if entries < 4 { 2 } else { entries / 2 };
+    let (mut nodes, mut levels) = (1_u64, 1);
+    while nodes < 1 << 48 {
+        nodes *= half as u64;
+        levels += 1;
+    }
+    levels
+}
+
 /// Of the record or the child of an entry, in bytes.
 pub(super) const VALUE: usize = 8;
 

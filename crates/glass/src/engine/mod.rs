@@ -109,6 +109,19 @@ pub struct Engine<A: Assembly> {
 }
 
 impl<A: Assembly> Engine<A> {
+    /// Whether there is a buffer pool.
+    pub const HAS_POOL: bool = A::Pages::REAL;
+
+    /// Whether there are transactions, so that what was done can be undone.
+    pub const HAS_TRANSACTIONS: bool = A::Transactions::REAL;
+
+    /// Of the log's buffer, in bytes. The longest record is that of a branch of an index which takes over what is next to it: less than
+    /// a page for each level, and for the node above. A split logs three pages' worth, a page that is given back one.
+    const LEAST_BUFFER: usize = {
+        let pages = btree::most_levels(A::PAGE) + 1;
+        A::PAGE * if pages < 4 { 4 } else { pages }
+    };
+
     /// Opens the store in that folder after recovering it, or makes one where nothing is. A folder is needed where there is a
     /// buffer pool, or a log that is written.
     ///
@@ -122,8 +135,7 @@ impl<A: Assembly> Engine<A> {
             }
             _ => None,
         };
-        // Where a node is split three pages' worth is logged at once, and a page's where one is given back.
-        let least = 4 * A::PAGE;
+        let least = Self::LEAST_BUFFER;
         if A::Log::REAL && options.log.buffer < least {
             return Err(Error::Refused(format!(
                 "the log's buffer has {} bytes, and pages of {} need {least} at least",

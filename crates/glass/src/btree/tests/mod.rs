@@ -14,6 +14,7 @@ mod threads;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Mutex;
 
+use super::verify::Counts;
 use super::*;
 use crate::keys::{Field, Value};
 use crate::log::{Change, Patch, Record, Undo};

@@ -6,6 +6,7 @@ use proptest::prelude::*;
 use proptest::test_runner::{Config, TestCaseError, TestRunner};
 
 use super::*;
+use crate::calls::NoCalls;
 
 #[derive(Clone, Debug)]
 enum Step {
@@ -549,4 +550,59 @@ fn not_closing<A: Assembly<Calls = Counted>>(_: &str) {
 #[test]
 fn a_store_that_was_not_closed_recovers_or_says_that_it_cannot() {
     in_each!(not_closing);
+}
+
+#[test]
+fn branches_of_a_deep_index_go_with_the_least_buffer_of_the_log() {
+    const SMALL: usize = 1024;
+    type Deep = Built<
+        SMALL,
+        false,
+        No,
+        Pool<No, SMALL>,
+        Wal<No>,
+        NoLocks,
+        Real<No>,
+        Words,
+        Resolved,
+        NoCalls,
+    >;
+    let mut options = options();
+    options.log.buffer = Engine::<Deep>::LEAST_BUFFER - 1;
+    let folder: Arc<dyn Folder> = Arc::new(CrashFolder::new());
+    let refused = Engine::<Deep>::open(Some(Arc::clone(&folder)), &options).err();
+    assert!(matches!(refused, Some(Error::Refused(_))), "{refused:?}");
+    options.log.buffer += 1;
+    let engine = Engine::<Deep>::open(Some(folder), &options).expect("it is enough");
+    let table = engine.create_table("t").expect("new");
+    // The longest keys: seven entries a node.
+    let shape = Shape::new(&[Field::Long; 16]);
+    let index = engine.create_index("i", &table, &shape).expect("new");
+    let mut session = engine.session().expect("the only one");
+    let (table, index) = (
+        session.table(&table).expect("there"),
+        session.index(&index).expect("there"),
+    );
+    let key = |number: u64| [number.to_be_bytes(); 16].concat();
+    session.begin().expect("nothing to tell");
+    let rids: Vec<_> = (0..20_000)
+        .map(|number| {
+            let rid = session.create(table, b"record").expect("room");
+            session.insert(index, &key(number), rid).expect("new");
+            rid
+        })
+        .collect();
+    // From the left, so that a branch is left alone below each node in turn, the root at last.
+    let mut longest = 0;
+    for (number, rid) in (0..).zip(rids) {
+        let before = engine.log().appended;
+        session.remove(index, &key(number), rid).expect("it goes");
+        longest = longest.max(engine.log().appended - before);
+        session.delete(table, rid).expect("it goes");
+    }
+    // With little besides that record.
+    assert!(longest > 5 * SMALL as u64, "{longest}");
+    session.commit().expect("no fault");
+    drop(session);
+    engine.verify().expect("whole");
 }
