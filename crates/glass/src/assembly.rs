@@ -47,7 +47,7 @@ pub trait Assembly: Sized + Send + Sync + 'static {
     type Locks: Locks<Self::Latch>;
 
     /// What a transaction is.
-    type Transactions: Transactions;
+    type Transactions: Transactions<Self::Latch>;
 
     /// Who knows tables and indexes.
     type Catalogue: Catalogue;
@@ -69,7 +69,7 @@ where
     P: Pages<L>,
     G: LogFiles<L>,
     X: Locks<L>,
-    T: Transactions,
+    T: Transactions<L>,
     K: Keys,
     C: Catalogue,
     N: Calls,
@@ -353,7 +353,7 @@ where
     P: Pages<L>,
     G: LogFiles<L>,
     X: Locks<L>,
-    T: Transactions,
+    T: Transactions<L>,
     V: Visitor,
 {
     match (spec.keys, spec.catalogue) {
@@ -382,12 +382,12 @@ where
     P: Pages<L>,
     G: LogFiles<L>,
     X: Locks<L>,
-    T: Transactions,
+    T: Transactions<L>,
     K: Keys,
     C: Catalogue,
     S: Pages<NoLatch>,
     B: Pages<NoLatch>,
-    R: Transactions,
+    R: Transactions<NoLatch>,
     V: Visitor,
 {
     type Step<const PAGE: usize, const OUT_OF_LINE: bool, L, P, G, X, T, K, C, V> =

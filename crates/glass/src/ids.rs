@@ -20,7 +20,7 @@ impl Rid {
         Self(page.0 << 16 | slot as u64)
     }
 
-    /// As [`Self::bits`] gave it.
+    /// As [`Self::bits`] gave it. Of other bits nothing is to be had but an error, or some other record.
     #[must_use]
     pub const fn from_bits(bits: u64) -> Self {
         Self(bits)

@@ -12,7 +12,6 @@ use dyno_glass::assembly::{self, Assembly, Spec, Visitor};
 use dyno_glass::calls::NoCalls;
 use dyno_glass::engine::{Engine, Options};
 use dyno_glass::log;
-use dyno_glass::pages::Pages as _;
 use dyno_glass::pages::disk::{Files, Folder};
 use dyno_glass_tpcc::engine::{Database, EngineStore, Loader};
 use dyno_glass_tpcc::kernel::{Kernel, KernelStore};
@@ -304,7 +303,7 @@ impl Visitor for &Opening<'_> {
             ..Options::default()
         };
         let engine = Engine::<A>::open(folder, &options).map_err(told)?;
-        if self.glass.preload && self.phase == Phase::Run && A::Pages::REAL {
+        if self.glass.preload && self.phase == Phase::Run && Engine::<A>::HAS_POOL {
             // Whoever looks at every invariant has looked at every page.
             engine.verify().map_err(told)?;
         }

@@ -134,6 +134,11 @@ impl<L: Latch, P: Pages<L>> Pages<L> for Outlined<P> {
     }
 
     #[inline(never)]
+    fn pin_of_record(&self, page: PageId) -> Result<Self::Pin<'_>> {
+        Ok(OutlinedPin(Some(self.0.pin_of_record(page)?)))
+    }
+
+    #[inline(never)]
     fn allocate<G: Log<L>>(&self, kind: PageKind, log: &G) -> Result<Self::Pin<'_>> {
         Ok(OutlinedPin(Some(self.0.allocate(kind, log)?)))
     }
@@ -270,7 +275,7 @@ impl<L: Latch, X: Locks<L>> Locks<L> for Outlined<X> {
     }
 }
 
-impl<T: Transactions> Transactions for Outlined<T> {
+impl<L: Latch, T: Transactions<L>> Transactions<L> for Outlined<T> {
     const REAL: bool = T::REAL;
 
     type Tx = T::Tx;

@@ -16,11 +16,13 @@ use crate::keys::Shape;
 use crate::latch::{Guarded, Latch};
 use crate::{Error, IndexId, PageId, Result, TableId};
 
+mod contract;
 mod definition;
 mod names;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use contract::Catalogue;
 pub(crate) use definition::Definition;
 use names::{Names, hash};
 
@@ -29,21 +31,6 @@ pub const MOST: usize = 1024;
 
 /// The catalogue's own heap.
 pub(crate) const CATALOGUE: TableId = TableId(0);
-
-/// How tables and indexes are found.
-pub trait Catalogue: Send + Sync + 'static {
-    /// Whether anything is looked up when it is used.
-    const REAL: bool;
-
-    /// The table of a handle.
-    fn table<'d, L: Latch>(
-        directory: &'d Directory<L>,
-        handle: &TableHandle,
-    ) -> Result<&'d Table<L>>;
-
-    /// The index of a handle.
-    fn index<'d, L: Latch>(directory: &'d Directory<L>, handle: &IndexHandle) -> Result<&'d Index>;
-}
 
 /// Looked up by name, under a latch, each time.
 #[derive(Debug)]

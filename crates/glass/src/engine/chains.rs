@@ -6,7 +6,7 @@ use crate::log::{Change, Log, Record, Undo};
 use crate::transactions::Transactions;
 use crate::{Lsn, Result, TxId};
 
-pub(super) type Tx<A> = <<A as Assembly>::Transactions as Transactions>::Tx;
+pub(super) type Tx<A> = <<A as Assembly>::Transactions as Transactions<<A as Assembly>::Latch>>::Tx;
 
 /// A transaction does something, and keeps how to undo it.
 pub(super) struct Forwards<'a, A: Assembly> {

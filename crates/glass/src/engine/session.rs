@@ -298,13 +298,14 @@ impl<'e, A: Assembly> Session<'e, A> {
         })
     }
 
-    /// Pins a record, which a lookup, a scan or its creation has locked.
+    /// Pins a record, which a lookup, a scan or its creation has locked. [`Error::Missing`] where a page is asked for that no
+    /// record can be in.
     #[inline]
     pub fn pin(&mut self, _table: &'e Table<A::Latch>, rid: Rid) -> Result<Pinned<'e, A>> {
         self.call(Call::Pin, |this| {
             let engine = this.engine;
             Ok(Pinned {
-                page: engine.pages.pin(rid.page())?,
+                page: engine.pages.pin_of_record(rid.page())?,
                 counted: Counted::new(engine),
                 rid,
                 here: PhantomData,

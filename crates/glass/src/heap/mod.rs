@@ -287,7 +287,7 @@ impl<L: Latch> Heap<L> {
         rid: Rid,
     ) -> Result<()> {
         let moved = {
-            let pin = below.pages.pin(rid.page())?;
+            let pin = below.pages.pin_of_record(rid.page())?;
             let page = pin.shared();
             match slotted::get(&page, rid.slot()) {
                 Some((Kind::Stub, target)) => Some(target_of(&page, target)?),

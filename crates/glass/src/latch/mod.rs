@@ -9,37 +9,11 @@
 //! partitions of the lock table from the first to the last.
 
 mod absent;
+mod contract;
 mod guarded;
 mod real;
 
 pub use absent::NoLatch;
-pub use guarded::{Exclusive, Guarded, Shared};
+pub(crate) use contract::Latch;
+pub(crate) use guarded::{Exclusive, Guarded};
 pub use real::RwLatch;
-
-/// A latch that several may hold shared or one exclusively.
-#[allow(unsafe_code)]
-pub trait Latch: Default + Send + Sync + 'static {
-    /// Whether it keeps anybody out.
-    const REAL: bool;
-
-    /// Waits for it, shared.
-    fn lock_shared(&self);
-
-    /// Waits for it, exclusively.
-    fn lock_exclusive(&self);
-
-    /// Takes it exclusively if nobody has it.
-    fn try_lock_exclusive(&self) -> bool;
-
-    /// Gives back what [`Self::lock_shared`] took.
-    ///
-    /// # Safety
-    /// The caller holds it so.
-    unsafe fn unlock_shared(&self);
-
-    /// Gives back what [`Self::lock_exclusive`] took.
-    ///
-    /// # Safety
-    /// The caller holds it so.
-    unsafe fn unlock_exclusive(&self);
-}

@@ -12,11 +12,13 @@ use proptest::prelude::*;
 
 use super::record::Entry;
 use super::*;
+use crate::latch::Latch;
 use crate::latch::{NoLatch, RwLatch};
 use crate::pages::disk::Disk;
+use crate::pages::disk::Folder;
 use crate::pages::disk::crash::CrashFolder;
 use crate::pages::{HEADER, PageKind, Pages, Pin, Pool, Setup, Writable};
-use crate::{Error, TxId};
+use crate::{Error, Lsn, PageId, Result, Rid, TxId};
 
 /// Files in memory: what was written, and what of it was synced.
 #[derive(Default)]

@@ -75,7 +75,7 @@ pub struct Statistics {
     pub syncs: u64,
 }
 
-/// The log.
+/// The log. An engine makes it.
 pub struct Wal<L> {
     policy: Policy,
     buffer: Guarded<L, Buffer>,
@@ -127,7 +127,7 @@ struct Files {
 impl<L: Latch> Wal<L> {
     /// One that never reaches a disk.
     #[must_use]
-    pub fn in_memory(options: &Options) -> Self {
+    pub(crate) fn in_memory(options: &Options) -> Self {
         let buffer = Buffer {
             forgets: true,
             ..Buffer::new(options, Lsn::NONE, 1)
@@ -137,7 +137,10 @@ impl<L: Latch> Wal<L> {
 
     /// That of a folder. Where it holds a store, what is to be recovered comes with it, and is to be redone and undone before anything
     /// else is logged; otherwise the first checkpoint makes it one. A store that was not finished is none.
-    pub fn open(folder: Arc<dyn Folder>, options: &Options) -> Result<(Self, Option<Recovery>)> {
+    pub(crate) fn open(
+        folder: Arc<dyn Folder>,
+        options: &Options,
+    ) -> Result<(Self, Option<Recovery>)> {
         let mut file = MasterFile::open(&*folder)?;
         let found = file.now();
         let segment = found.map_or(options.segment.max(4096), |master| master.segment);

@@ -4,7 +4,7 @@
 //! bytes. Pages begin with a line of the processor's caches, wherever in their sets (`memory` says why). A free page keeps
 //! its memory and is used again; all memory is given back at the end.
 //!
-//! Invariants: `all` has each page that was ever made, `free` those of them that are free, each once. A page's memory
+//! Invariants: `all` has each page that was ever made, `numbers` those of records, `free` those of them that are free, each once. A page's memory
 //! and latch stay where they are until the whole is dropped, which nobody can do who has a pin.
 #![expect(clippy::inline_always, reason = "what is absent costs nothing")]
 #![expect(
@@ -19,16 +19,20 @@ use std::ptr::NonNull;
 
 use super::layout::{HEADER, KIND, PageKind, identity};
 use super::memory::LINE;
+use super::numbers::Numbers;
 use super::{Census, Pages, Pin, Setup, Statistics, Writable};
 use crate::latch::{Guarded, Latch};
 use crate::log::{Change, Log, Patch, Record};
 use crate::{Error, Lsn, PageId, Result, TxId};
 
-/// Plain memory; pages have `PAGE` bytes. A page's number is taken for its address as it is, so that none but ids that
-/// these pages gave may be asked for.
+/// Plain memory; pages have `PAGE` bytes. An engine makes it. A page's number is taken for its address as it is, so that
+/// within the crate none but ids that these pages gave may be asked for; those that come from outside are looked at.
 pub struct Direct<L: Latch, const PAGE: usize> {
     state: Guarded<L, State>,
+    numbers: Guarded<L, Numbers<PAGE>>,
 }
+
+const NO_RECORDS: Error = Error::Missing("a page of records with that number");
 
 #[derive(Default)]
 struct State {
@@ -48,10 +52,10 @@ impl<L: Latch, const PAGE: usize> Direct<L, PAGE> {
     };
 
     /// None yet.
-    #[must_use]
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self {
             state: Guarded::new(State::default()),
+            numbers: Guarded::new(Numbers::new()),
         }
     }
 
@@ -100,12 +104,6 @@ impl<L: Latch, const PAGE: usize> Direct<L, PAGE> {
     }
 }
 
-impl<L: Latch, const PAGE: usize> Default for Direct<L, PAGE> {
-    fn default() -> Self {
-        Self::new()
-    }
-}
-
 impl<L: Latch, const PAGE: usize> Drop for Direct<L, PAGE> {
     #[allow(unsafe_code)]
     fn drop(&mut self) {
@@ -134,6 +132,16 @@ impl<L: Latch, const PAGE: usize> Pages<L> for Direct<L, PAGE> {
         Self::at(page)
     }
 
+    #[inline(always)]
+    fn pin_of_record(&self, page: PageId) -> Result<DirectPin<'_, L, PAGE>> {
+        // Not any page: a node's children are addresses too, which nobody outside may write.
+        if self.numbers.shared().is_of_records(page) {
+            Self::at(page)
+        } else {
+            Err(NO_RECORDS)
+        }
+    }
+
     fn allocate<G: Log<L>>(&self, kind: PageKind, log: &G) -> Result<DirectPin<'_, L, PAGE>> {
         let mut state = self.state.exclusive();
         if state.free.is_empty() {
@@ -145,6 +153,8 @@ impl<L: Latch, const PAGE: usize> Pages<L> for Direct<L, PAGE> {
         // It is taken when the log has taken that it is.
         let lsn = Self::log(page, kind, log)?;
         state.free.pop();
+        let is_of_records = kind == PageKind::Heap;
+        self.numbers.exclusive().set(page, is_of_records);
         drop(state);
         let pin = Self::at(page)?;
         let mut latched = pin.exclusive();
@@ -161,6 +171,7 @@ impl<L: Latch, const PAGE: usize> Pages<L> for Direct<L, PAGE> {
         latched.clear(PageKind::Free, page);
         latched.changed(lsn);
         drop(latched);
+        self.numbers.exclusive().set(page, false);
         self.state.exclusive().free.push(page);
         Ok(())
     }
@@ -345,6 +356,21 @@ mod tests {
         assert_eq!(pages.census().unwrap().all, [taken]);
         assert!(pages.free(taken, &broken).is_err());
         assert_eq!(pages.census().unwrap().free, []);
+    }
+
+    #[test]
+    fn a_number_from_outside_is_that_of_a_page_of_records_or_of_nothing() {
+        let log = Counting::default();
+        let pages = Direct::<RwLatch, PAGE>::new();
+        let records = pages.allocate(PageKind::Heap, &log).unwrap().id();
+        let node = pages.allocate(PageKind::Inner, &log).unwrap().id();
+        assert_eq!(pages.pin_of_record(records).unwrap().id(), records);
+        let of_nothing = PageId(records.0 + LINE as u64);
+        for other in [node, of_nothing, PageId(LINE as u64), PageId::NONE] {
+            assert!(matches!(pages.pin_of_record(other), Err(Error::Missing(_))));
+        }
+        pages.free(records, &log).unwrap();
+        assert!(pages.pin_of_record(records).is_err());
     }
 
     #[test]

@@ -2,6 +2,7 @@
 #![expect(clippy::inline_always, reason = "what is absent costs nothing")]
 
 use super::Transactions;
+use crate::latch::Latch;
 use crate::log::Undo;
 use crate::{Lsn, TxId};
 
@@ -9,7 +10,7 @@ use crate::{Lsn, TxId};
 #[derive(Debug, Default)]
 pub struct NoTransactions;
 
-impl Transactions for NoTransactions {
+impl<L: Latch> Transactions<L> for NoTransactions {
     const REAL: bool = false;
 
     type Tx = ();

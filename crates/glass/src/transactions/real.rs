@@ -33,7 +33,7 @@ pub struct Tx {
     undo: UndoList,
 }
 
-impl<L: Latch> Transactions for Real<L> {
+impl<L: Latch> Transactions<L> for Real<L> {
     const REAL: bool = true;
 
     type Tx = Tx;

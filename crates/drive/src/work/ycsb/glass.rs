@@ -6,7 +6,6 @@ use dyno_glass::assembly::Assembly;
 use dyno_glass::catalogue::{IndexHandle, TableHandle};
 use dyno_glass::engine::{Access, Direction, Engine, Pinned, Session};
 use dyno_glass::keys::{Field, Shape as KeyShape};
-use dyno_glass::transactions::Transactions as _;
 use dyno_glass::{Error, Rid};
 use dyno_glass_tpcc::told;
 use dyno_load::{KEY_LENGTH, KeyText, is_certified};
@@ -162,7 +161,7 @@ impl<'e, A: Assembly> UserRows<'e, A> {
 
     fn add(&mut self, key: &[u8], values: &[u8]) -> Answer {
         let (table, index) = self.places()?;
-        if !A::Transactions::REAL
+        if !Engine::<A>::HAS_TRANSACTIONS
             && self
                 .session
                 .lookup(index, key, Access::Change)

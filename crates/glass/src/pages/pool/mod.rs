@@ -458,6 +458,11 @@ impl<L: Latch, const PAGE: usize> Pages<L> for Pool<L, PAGE> {
         }
     }
 
+    #[inline]
+    fn pin_of_record(&self, page: PageId) -> Result<PoolPin<'_, L, PAGE>> {
+        self.pin(page)
+    }
+
     fn allocate<G: Log<L>>(&self, kind: PageKind, log: &G) -> Result<PoolPin<'_, L, PAGE>> {
         let first = self.pin(META)?;
         let mut meta = first.exclusive();
