@@ -3,7 +3,7 @@
 //! | bytes | what |
 //! |---|---|
 //! | 4 | length of all of it |
-//! | 4 | checksum: CRC-32C of all that follows and of where in the log the record begins |
+//! | 4 | checksum: CRC-32C of where in the log the record begins (8 bytes) and of all that follows |
 //! | 4 | epoch: how often the log had been opened when it was written |
 //! | 1 | kind |
 //! | 8 | transaction |
@@ -84,8 +84,8 @@ pub(super) fn encode(bytes: &mut [u8], start: Lsn, head: &Head, entry: &Entry<'_
     #[expect(clippy::cast_possible_truncation, reason = "said above")]
     let length = (bytes.len() as u32).to_le_bytes();
     let mut fill = Fill { bytes, at: 0 };
-    fill.put(&length);
-    fill.put(&[0; 4]);
+    // Where it begins stands for length and checksum until that is made of it and all that follows, in one piece.
+    fill.put(&start.0.to_le_bytes());
     fill.put(&head.epoch.to_le_bytes());
     fill.put(&[kind(entry)]);
     fill.put(&head.tx.0.to_le_bytes());
@@ -93,7 +93,8 @@ pub(super) fn encode(bytes: &mut [u8], start: Lsn, head: &Head, entry: &Entry<'_
     body(entry, &mut fill);
     fill.put(&length);
     debug_assert_eq!(fill.at, fill.bytes.len());
-    let checksum = checksum(&bytes[8..], start);
+    let checksum = crc32c::crc32c(bytes);
+    bytes[..4].copy_from_slice(&length);
     bytes[4..8].copy_from_slice(&checksum.to_le_bytes());
 }
 
@@ -150,8 +151,9 @@ pub(super) fn decode<'a>(
     input.0.is_empty().then_some((head, entry))
 }
 
+/// Of what follows it, for a record that begins there.
 fn checksum(bytes: &[u8], start: Lsn) -> u32 {
-    crc32c::crc32c_append(crc32c::crc32c(bytes), &start.0.to_le_bytes())
+    crc32c::crc32c_append(crc32c::crc32c(&start.0.to_le_bytes()), bytes)
 }
 
 const fn kind(entry: &Entry<'_>) -> u8 {
