@@ -52,7 +52,7 @@ struct Padded<T>(T);
 /// What a transaction holds.
 #[derive(Debug, Default)]
 pub struct Held {
-    locks: Vec<Lockable>,
+    locks: Vec<Place>,
     /// To be woken when no latch is held any more; kept for its memory.
     woken: Vec<Thread>,
 }
@@ -112,19 +112,18 @@ impl<L: Latch> Locks<L> for Granular<L> {
         until: Until,
     ) -> bool {
         let place = Place::of(what);
-        let answer = self.partition(place).attempt(place, tx, what, mode, until);
+        let answer = self.partition(place).attempt(place, tx, mode, until);
         if answer == Answer::New {
-            held.locks.push(what);
+            held.locks.push(place);
         }
         answer != Answer::Refused
     }
 
     fn release(&self, tx: TxId, held: &mut Held) {
-        for what in held.locks.drain(..) {
-            let place = Place::of(what);
+        for place in held.locks.drain(..) {
             let mut partition = self.partition(place);
-            partition.take_back(place, tx, what);
-            partition.grant_waiters(what, &mut held.woken);
+            partition.take_back(place, tx);
+            partition.grant_waiters(place, &mut held.woken);
         }
         held.wake();
     }
@@ -169,24 +168,25 @@ impl<L: Latch> Granular<L> {
         mode: Mode,
         until: Until,
     ) -> Result<()> {
+        let place = Place::of(what);
         let since = Instant::now();
-        let Begun::Waits { new } = self.begin_to_wait(tx, held, what, mode, until)? else {
+        let Begun::Waits { new } = self.begin_to_wait(tx, held, place, mode, until)? else {
             return Ok(());
         };
         loop {
             // Whoever grants it wakes this thread, perhaps already now; others may wake it for nothing.
             thread::park_timeout(self.patience.saturating_sub(since.elapsed()));
-            let mut partition = self.partition(Place::of(what));
+            let mut partition = self.partition(place);
             if partition.waiting(tx).is_none() {
                 if new {
-                    held.locks.push(what);
+                    held.locks.push(place);
                 }
                 return Ok(());
             }
             if since.elapsed() >= self.patience {
                 partition.statistics.timeouts += 1;
                 partition.give_up(tx);
-                partition.grant_waiters(what, &mut held.woken);
+                partition.grant_waiters(place, &mut held.woken);
                 drop(partition);
                 held.wake();
                 return Err(Error::LockTimeout);
@@ -199,18 +199,17 @@ impl<L: Latch> Granular<L> {
         &self,
         tx: TxId,
         held: &mut Held,
-        what: Lockable,
+        place: Place,
         mode: Mode,
         until: Until,
     ) -> Result<Begun> {
-        let place = Place::of(what);
         let mut all = self.all();
-        match all[place.partition()].attempt(place, tx, what, mode, until) {
-            Answer::New => held.locks.push(what),
+        match all[place.partition()].attempt(place, tx, mode, until) {
+            Answer::New => held.locks.push(place),
             Answer::Had => {}
             Answer::Refused => {
                 let conversion =
-                    all[place.partition()].wait(tx, what, mode, until, thread::current());
+                    all[place.partition()].wait(place, tx, mode, until, thread::current());
                 if waits_for_itself(&all, tx) {
                     let partition = &mut all[place.partition()];
                     partition.statistics.deadlocks += 1;

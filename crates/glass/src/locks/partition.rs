@@ -12,6 +12,7 @@ use std::thread::Thread;
 
 use super::{Lockable, Mode, Statistics, Until};
 use crate::TxId;
+use crate::catalogue::MOST;
 
 /// No grant.
 const NONE: u32 = u32::MAX;
@@ -19,8 +20,9 @@ const NONE: u32 = u32::MAX;
 /// Of a partition, at first.
 const BUCKETS: usize = 64;
 
-/// Where a thing is in the lock table: its hash, whose first bits say which partition.
-#[derive(Clone, Copy)]
+/// Where a thing is in the lock table: its hash, whose first bits say which partition. It is another for every other thing, so
+/// it stands for the thing there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Place(u64);
 
 impl Place {
@@ -30,12 +32,15 @@ impl Place {
     /// Multiplicative hashing (Knuth, The Art of Computer Programming 3, 6.4): the first bits are the good ones.
     #[inline]
     pub(super) const fn of(what: Lockable) -> Self {
+        // Not two that would be one.
+        const { assert!(MOST <= 1 << 15) };
         let number = match what {
             Lockable::Record(rid) => rid.bits(),
             // There are no records in page 0.
             Lockable::Table(table) => table.0 as u64,
             Lockable::End(index) => index.0 as u64 | 1 << 15,
         };
+        // Nor do these steps make one of two: each can be undone.
         // Where a page's number is its address, the low half of a record's is mostly zeros.
         Self((number ^ number >> 32).wrapping_mul(0x9E37_79B9_7F4A_7C15))
     }
@@ -55,7 +60,7 @@ impl Place {
 
 /// What is held: by whom, and for what. Grants of a bucket are chained.
 struct Grant {
-    what: Lockable,
+    place: Place,
     tx: TxId,
     next: u32,
     mode: Mode,
@@ -64,7 +69,7 @@ struct Grant {
 /// Who waits, and for what.
 pub(super) struct Waiter {
     pub(super) tx: TxId,
-    pub(super) what: Lockable,
+    pub(super) place: Place,
     /// What it is to hold then, where it holds something now together with that.
     pub(super) mode: Mode,
     /// Whether it holds something now.
@@ -112,15 +117,8 @@ impl Default for Partition {
 impl Partition {
     /// Grants what can be granted now.
     #[inline]
-    pub(super) fn attempt(
-        &mut self,
-        place: Place,
-        tx: TxId,
-        what: Lockable,
-        mode: Mode,
-        until: Until,
-    ) -> Answer {
-        let (mine, others) = self.holders(place, tx, what);
+    pub(super) fn attempt(&mut self, place: Place, tx: TxId, mode: Mode, until: Until) -> Answer {
+        let (mine, others) = self.holders(place, tx);
         let answer = if let Some(mine) = mine {
             let grant = &mut self.grants[mine as usize];
             let both = grant.mode.supremum(mode);
@@ -132,11 +130,11 @@ impl Partition {
             }
             Answer::Had
         } else if mode.conflicts() & others != 0
-            || self.waiters.iter().any(|waiter| waiter.what == what)
+            || self.waiters.iter().any(|waiter| waiter.place == place)
         {
             return Answer::Refused;
         } else if until == Until::End {
-            self.put(place, tx, what, mode);
+            self.put(place, tx, mode);
             Answer::New
         } else {
             Answer::Had
@@ -148,17 +146,17 @@ impl Partition {
     /// Makes a transaction wait whose attempt was refused. `true` where it holds something of that already.
     pub(super) fn wait(
         &mut self,
+        place: Place,
         tx: TxId,
-        what: Lockable,
         mode: Mode,
         until: Until,
         thread: Thread,
     ) -> bool {
-        let (mine, _) = self.holders(Place::of(what), tx, what);
+        let (mine, _) = self.holders(place, tx);
         let held = mine.map(|mine| self.grants[mine as usize].mode);
         self.waiters.push(Waiter {
             tx,
-            what,
+            place,
             mode: held.map_or(mode, |held| held.supremum(mode)),
             conversion: held.is_some(),
             until,
@@ -184,18 +182,18 @@ impl Partition {
     pub(super) fn blockers(&self, waiter: usize, mut tell: impl FnMut(TxId)) {
         let Waiter {
             tx,
-            what,
+            place,
             mode,
             conversion,
             ..
         } = self.waiters[waiter];
-        for grant in self.grants_of(Place::of(what), what) {
+        for grant in self.grants_of(place) {
             if grant.tx != tx && !mode.compatible(grant.mode) {
                 tell(grant.tx);
             }
         }
         if !conversion {
-            let same = |other: &&Waiter| other.what == what;
+            let same = |other: &&Waiter| other.place == place;
             let before = self.waiters[..waiter]
                 .iter()
                 .rev()
@@ -212,18 +210,18 @@ impl Partition {
 
     /// Takes back what a transaction holds of that; it holds something.
     #[inline]
-    pub(super) fn take_back(&mut self, place: Place, tx: TxId, what: Lockable) {
+    pub(super) fn take_back(&mut self, place: Place, tx: TxId) {
         let bucket = place.bucket(self.buckets.len());
         let mut before = NONE;
         let mut at = self.buckets[bucket];
         while at != NONE {
             let Grant {
-                what: held,
+                place: held,
                 tx: holder,
                 next,
                 ..
             } = self.grants[at as usize];
-            if holder == tx && held == what {
+            if holder == tx && held == place {
                 if before == NONE {
                     self.buckets[bucket] = next;
                 } else {
@@ -237,16 +235,24 @@ impl Partition {
             before = at;
             at = next;
         }
-        debug_assert!(false, "{tx:?} does not hold {what:?}");
+        debug_assert!(false, "{tx:?} does not hold {place:?}");
     }
 
     /// Grants what those can have now who wait for that, and gives the threads to be woken.
-    pub(super) fn grant_waiters(&mut self, what: Lockable, woken: &mut Vec<Thread>) {
+    #[inline]
+    pub(super) fn grant_waiters(&mut self, place: Place, woken: &mut Vec<Thread>) {
+        if !self.waiters.is_empty() {
+            self.grant_some(place, woken);
+        }
+    }
+
+    #[cold]
+    fn grant_some(&mut self, place: Place, woken: &mut Vec<Thread>) {
         let mut at = 0;
         let mut conversions = false;
         while at < self.waiters.len() {
             let waiter = &self.waiters[at];
-            if waiter.what == what && waiter.conversion {
+            if waiter.place == place && waiter.conversion {
                 if self.grant_waiter(at, woken) {
                     continue;
                 }
@@ -257,7 +263,7 @@ impl Partition {
         if conversions {
             return;
         }
-        while let Some(first) = self.waiters.iter().position(|waiter| waiter.what == what) {
+        while let Some(first) = self.waiters.iter().position(|waiter| waiter.place == place) {
             if !self.grant_waiter(first, woken) {
                 return;
             }
@@ -268,20 +274,19 @@ impl Partition {
     fn grant_waiter(&mut self, waiter: usize, woken: &mut Vec<Thread>) -> bool {
         let Waiter {
             tx,
-            what,
+            place,
             mode,
             until,
             ..
         } = self.waiters[waiter];
-        let place = Place::of(what);
-        let (mine, others) = self.holders(place, tx, what);
+        let (mine, others) = self.holders(place, tx);
         if mode.conflicts() & others != 0 {
             return false;
         }
         match mine {
             _ if until == Until::Had => {}
             Some(mine) => self.grants[mine as usize].mode = mode,
-            None => self.put(place, tx, what, mode),
+            None => self.put(place, tx, mode),
         }
         self.statistics.had += 1;
         woken.push(self.waiters.remove(waiter).thread);
@@ -290,13 +295,13 @@ impl Partition {
 
     /// A transaction's own grant of that, and the bits of the modes that others hold.
     #[inline]
-    fn holders(&self, place: Place, tx: TxId, what: Lockable) -> (Option<u32>, u8) {
+    fn holders(&self, place: Place, tx: TxId) -> (Option<u32>, u8) {
         let mut mine = None;
         let mut others = 0;
         let mut at = self.buckets[place.bucket(self.buckets.len())];
         while at != NONE {
             let grant = &self.grants[at as usize];
-            if grant.what == what {
+            if grant.place == place {
                 if grant.tx == tx {
                     mine = Some(at);
                 } else {
@@ -309,11 +314,11 @@ impl Partition {
     }
 
     /// All grants of that.
-    fn grants_of(&self, place: Place, what: Lockable) -> impl Iterator<Item = &Grant> {
+    fn grants_of(&self, place: Place) -> impl Iterator<Item = &Grant> {
         let first = self.buckets[place.bucket(self.buckets.len())];
         let grant = |at: u32| self.grants.get(at as usize);
         std::iter::successors(grant(first), move |before| grant(before.next))
-            .filter(move |grant| grant.what == what)
+            .filter(move |grant| grant.place == place)
     }
 
     /// A new grant.
@@ -322,13 +327,13 @@ impl Partition {
         clippy::cast_possible_truncation,
         reason = "so many do not fit into memory"
     )]
-    fn put(&mut self, place: Place, tx: TxId, what: Lockable, mode: Mode) {
+    fn put(&mut self, place: Place, tx: TxId, mode: Mode) {
         if self.used == self.buckets.len() {
             self.grow();
         }
         let bucket = place.bucket(self.buckets.len());
         let grant = Grant {
-            what,
+            place,
             tx,
             next: self.buckets[bucket],
             mode,
@@ -352,7 +357,7 @@ impl Partition {
         for mut at in std::mem::replace(&mut self.buckets, vec![NONE; double]) {
             while at != NONE {
                 let grant = &mut self.grants[at as usize];
-                let first = &mut self.buckets[Place::of(grant.what).bucket(double)];
+                let first = &mut self.buckets[grant.place.bucket(double)];
                 let next = std::mem::replace(&mut grant.next, *first);
                 *first = at;
                 at = next;
@@ -365,7 +370,7 @@ impl Partition {
 impl Partition {
     /// Who holds what of a thing.
     pub(super) fn held(&self, what: Lockable) -> Vec<(TxId, Mode)> {
-        self.grants_of(Place::of(what), what)
+        self.grants_of(Place::of(what))
             .map(|grant| (grant.tx, grant.mode))
             .collect()
     }

@@ -150,7 +150,10 @@ impl Table {
         if self.locks.try_lock(*tx, held, what, mode, until) {
             return Outcome::Had;
         }
-        match self.locks.begin_to_wait(*tx, held, what, mode, until) {
+        match self
+            .locks
+            .begin_to_wait(*tx, held, Place::of(what), mode, until)
+        {
             Ok(Begun::Waits { new }) => {
                 *waits = Some((thing, new));
                 Outcome::Waits
@@ -173,7 +176,7 @@ impl Table {
                 let what = THINGS[thing];
                 if self.locks.partition(Place::of(what)).waiting(*tx).is_none() {
                     *waits = None;
-                    held.locks.extend(new.then_some(what));
+                    held.locks.extend(new.then_some(Place::of(what)));
                 }
             }
         }

@@ -34,7 +34,7 @@ impl<L: Latch> Play<L> {
     fn waits(&mut self, tx: u64, what: Lockable, mode: Mode) -> Result<Begun> {
         let held = self.held.entry(TxId(tx)).or_default();
         self.locks
-            .begin_to_wait(TxId(tx), held, what, mode, Until::End)
+            .begin_to_wait(TxId(tx), held, Place::of(what), mode, Until::End)
     }
 
     fn ends(&mut self, tx: u64) {
@@ -58,7 +58,11 @@ impl<L: Latch> Play<L> {
                 .waiting(TxId(tx))
                 .is_none()
         );
-        self.held.get_mut(&TxId(tx)).unwrap().locks.push(what);
+        self.held
+            .get_mut(&TxId(tx))
+            .unwrap()
+            .locks
+            .push(Place::of(what));
     }
 }
 
@@ -192,7 +196,7 @@ fn who_runs_out_of_patience_lets_those_behind_go_on() {
         }
         // Whether it stands behind the writer now or that has gone already.
         locks
-            .begin_to_wait(TxId(3), &mut third, A, Mode::Shared, Until::End)
+            .begin_to_wait(TxId(3), &mut third, Place::of(A), Mode::Shared, Until::End)
             .unwrap();
         assert!(matches!(writer.join().unwrap(), Err(Error::LockTimeout)));
     });
