@@ -367,6 +367,14 @@ impl Partition {
 }
 
 #[cfg(test)]
+impl Place {
+    /// All of it.
+    pub(super) const fn number(self) -> u64 {
+        self.0
+    }
+}
+
+#[cfg(test)]
 impl Partition {
     /// Who holds what of a thing.
     pub(super) fn held(&self, what: Lockable) -> Vec<(TxId, Mode)> {

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use super::*;
 use crate::latch::{NoLatch, RwLatch};
-use crate::{PageId, Rid, TableId};
+use crate::{IndexId, PageId, Rid, TableId};
 
 const A: Lockable = Lockable::Record(Rid::new(PageId(1), 0));
 const B: Lockable = Lockable::Record(Rid::new(PageId(1), 1));
@@ -202,6 +202,25 @@ fn who_runs_out_of_patience_lets_those_behind_go_on() {
     });
     assert_eq!(locks.partition(Place::of(A)).held(A).len(), 2);
     assert_eq!(locks.statistics().timeouts, 1);
+}
+
+#[test]
+fn what_differs_has_another_place() {
+    let ids = || 0..u16::try_from(crate::catalogue::MOST).unwrap();
+    // Numbers of pages, and addresses where there is no pool.
+    let pages = (1..200).chain((1..200).map(|page| 0x7f12_3400_0000 + page * 0x8000));
+    let records = pages.flat_map(|page| (0..50).map(move |slot| Rid::new(PageId(page), slot)));
+    let things: Vec<_> = (ids().map(|id| Lockable::Table(TableId(id))))
+        .chain(ids().map(|id| Lockable::End(IndexId(id))))
+        .chain(records.map(Lockable::Record))
+        .collect();
+    let mut places: Vec<_> = things
+        .iter()
+        .map(|what| Place::of(*what).number())
+        .collect();
+    places.sort_unstable();
+    places.dedup();
+    assert_eq!(places.len(), things.len());
 }
 
 #[test]
