@@ -43,11 +43,7 @@ impl<W: Writable> Draft<W> {
     fn ranges(&self, image: &[u8]) -> [Range<usize>; 3] {
         let (now, end) = (self.page.bytes(), Page::of(image).end());
         let known = end.min(self.page.end());
-        let same = now[ENTRIES..known]
-            .iter()
-            .zip(&image[ENTRIES..known])
-            .take_while(|(now, then)| now == then)
-            .count();
+        let same = beginning(&now[ENTRIES..known], &image[ENTRIES..known]);
         let differing = |range: Range<usize>| {
             let same = now[range.clone()] == image[range.clone()];
             if same { range.end..range.end } else { range }
@@ -86,6 +82,16 @@ impl<W: Writable> Draft<W> {
         }
         self.page.changed(lsn);
     }
+}
+
+/// How many bytes both begin with: most of a page, so many at a time and then one by one.
+fn beginning(a: &[u8], b: &[u8]) -> usize {
+    const MANY: usize = 64;
+    let alike = |(a, b): &(&[u8], &[u8])| a == b;
+    let many = a.chunks_exact(MANY).zip(b.chunks_exact(MANY));
+    let same = many.take_while(alike).count() * MANY;
+    let rest = a[same..].iter().zip(&b[same..]);
+    same + rest.take_while(|(a, b)| a == b).count()
 }
 
 impl<'e, K: Keys, L: Latch, P: Pages<L>, G: Log<L>> Tree<'e, K, L, P, G> {
