@@ -205,4 +205,7 @@ def test_what_has_no_server_of_its_own_is_refused_to_be_counted(dyno: Dyno, tmp_
     file.write_text(COUNT.format(system="sqlite"))
     answer = dyno("instructions", file)
     assert (answer.returncode, answer.stdout) == (2, "")
-    assert answer.stderr == "dyno: sqlite lives in the driver's process: there is no server to count\n"
+    assert answer.stderr == (
+        "dyno: sqlite lives in the driver's process: there is no server to count; the observer `counted` has its "
+        "transactions counted by `dyno run`\n"
+    )
