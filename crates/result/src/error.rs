@@ -20,6 +20,10 @@ pub enum ErrorKind {
     MissingKey,
     /// A row that must not exist was there.
     DuplicateKey,
+    /// There was no file that the operation could be done on.
+    NoFile,
+    /// A file had nothing to read where something was to be.
+    NoData,
     /// A row did not hold what the job's data set has.
     WrongValue,
     /// A read, write or sync of a file failed.
@@ -44,7 +48,7 @@ pub enum ErrorKind {
 
 impl ErrorKind {
     /// All of them, in the order of their numbers.
-    pub const ALL: [Self; 18] = [
+    pub const ALL: [Self; 20] = [
         Self::Connect,
         Self::ConnectionLost,
         Self::Timeout,
@@ -53,6 +57,8 @@ impl ErrorKind {
         Self::Busy,
         Self::MissingKey,
         Self::DuplicateKey,
+        Self::NoFile,
+        Self::NoData,
         Self::WrongValue,
         Self::Io,
         Self::OutOfMemory,
@@ -77,6 +83,8 @@ impl ErrorKind {
             Self::Busy => "busy",
             Self::MissingKey => "missing_key",
             Self::DuplicateKey => "duplicate_key",
+            Self::NoFile => "no_file",
+            Self::NoData => "no_data",
             Self::WrongValue => "wrong_value",
             Self::Io => "io",
             Self::OutOfMemory => "out_of_memory",
