@@ -125,13 +125,13 @@ impl<'a> Lexer<'a> {
                     Kind::Mark(char::from(byte))
                 }
                 Some(b'"') => self.quoted(at),
-                Some(b'$') => match self.variable(false) {
-                    Some(variable) => Kind::Variable(variable),
-                    None => {
+                Some(b'$') => {
+                    let Some(variable) = self.variable(false) else {
                         self.stray();
                         continue;
-                    }
-                },
+                    };
+                    Kind::Variable(variable)
+                }
                 Some(b'0'..=b'9') => self.number(),
                 Some(b'/' | b'-' | b'_' | b'a'..=b'z' | b'A'..=b'Z') => {
                     let end = self.end_of(start, is_word);

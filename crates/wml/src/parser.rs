@@ -251,7 +251,7 @@ impl<'a> Parser<'a> {
                 self.take();
                 CommandKind::Sleep(self.seconds()?)
             }
-            "list" => self.list(at)?,
+            "list" => self.list(at),
             "version" => self.bare(CommandKind::Version),
             "quit" => self.bare(CommandKind::Quit),
             "debug" => self.debug()?,
@@ -593,8 +593,7 @@ impl<'a> Parser<'a> {
         let at = value.at;
         let want = key.about().wanted;
         let kind = match (want, value.kind) {
-            (_, kind @ ValueKind::Variable(_)) => Some(kind),
-            (Wanted::Any, kind) => Some(kind),
+            (_, kind @ ValueKind::Variable(_)) | (Wanted::Any, kind) => Some(kind),
             (Wanted::Name | Wanted::Text, kind) => {
                 let token = &self.tokens[first];
                 match kind {
@@ -609,9 +608,8 @@ impl<'a> Parser<'a> {
                 None => Some(ValueKind::Text(text)),
                 Some(literal) => from_literal(want, literal),
             },
-            (Wanted::Boolean | Wanted::Percentage, kind) => Some(kind),
-            (Wanted::Number, kind @ (ValueKind::Integer(_) | ValueKind::Float(_))) => Some(kind),
-            (Wanted::Number, _) => None,
+            (Wanted::Number, ValueKind::Boolean(_)) => None,
+            (Wanted::Boolean | Wanted::Percentage | Wanted::Number, kind) => Some(kind),
         };
         match kind {
             Some(kind) => Ok(Value { at, kind }),
@@ -1065,17 +1063,17 @@ impl<'a> Parser<'a> {
         }
     }
 
-    fn list(&mut self, at: Position) -> Parsed<CommandKind> {
+    fn list(&mut self, at: Position) -> CommandKind {
         self.take();
         let listed = match self.word() {
             Some("fileset" | "filesets") => Listed::Filesets,
             Some("flowop") => Listed::Flowops,
             _ => {
                 self.older(at, "`list` alone is an older form: lists everything");
-                return Ok(CommandKind::List(Listed::All));
+                return CommandKind::List(Listed::All);
             }
         };
-        Ok(self.bare(CommandKind::List(listed)))
+        self.bare(CommandKind::List(listed))
     }
 
     fn debug(&mut self) -> Parsed<CommandKind> {
