@@ -28,6 +28,8 @@ pub struct Script {
     pub commands: Vec<Command>,
     /// What was accepted and is not as it seems: older forms, characters that mean nothing.
     pub notes: Vec<Note>,
+    /// It has a form that filebench 1.5 refuses and earlier versions had.
+    pub older: bool,
 }
 
 /// What a reader should know of an accepted text.
@@ -201,6 +203,8 @@ pub struct Variable {
     pub at: Position,
     /// Its name without `$` and without brackets: `$(dir)` and `${dir}` are `$dir`.
     pub name: String,
+    /// As it is written, which is what a text keeps where nobody sets the variable.
+    pub written: String,
     /// `$name.mean`, an older form: one parameter of a random variable.
     pub part: Option<Part>,
 }
@@ -384,8 +388,8 @@ pub struct Fileset {
     pub single: bool,
     /// Its attributes.
     pub attributes: Attributes<FilesetAttribute>,
-    /// It is written as filebench before 1.5 wanted it (see [`crate::Script::is_older`]), when sizes
-    /// without `filesizegamma` were gamma-distributed too.
+    /// It stands in a file of older form ([`Script::older`]), where the sizes of a fileset without
+    /// `filesizegamma` are gamma-distributed.
     pub older: bool,
 }
 
@@ -896,4 +900,25 @@ pub enum ParameterValue {
     Source(RandomSource),
     /// For the others.
     Value(Value),
+}
+
+impl Part {
+    /// All of them, as they are written after the dot.
+    pub const ALL: [(&'static str, Self); 7] = [
+        ("type", Self::Type),
+        ("seed", Self::Seed),
+        ("gamma", Self::Gamma),
+        ("mean", Self::Mean),
+        ("min", Self::Min),
+        ("round", Self::Round),
+        ("randsrc", Self::Source),
+    ];
+
+    /// The one written so.
+    #[must_use]
+    pub fn find(name: &str) -> Option<Self> {
+        Self::ALL
+            .iter()
+            .find_map(|&(written, part)| (written == name).then_some(part))
+    }
 }
