@@ -11,7 +11,7 @@ use parking_lot::Mutex;
 use rustix::fs::{AtFlags, FileType, Mode, OFlags};
 use rustix::io::Errno;
 
-use crate::number::index;
+use crate::number::{self, index};
 use crate::paths::{PathBuffer, Places};
 use crate::pool::Pool;
 use crate::remove::remove_tree;
@@ -40,7 +40,7 @@ pub struct Plan {
     /// `define file`, which may be a block device.
     pub single: bool,
     /// How many of a hundred files are there at the start.
-    pub prealloc: u64,
+    pub prealloc: f64,
     /// Written by several threads.
     pub paralloc: bool,
     /// What is there is kept where it fits.
@@ -51,12 +51,6 @@ pub struct Plan {
     pub read_only: bool,
     /// Files are opened to be written only.
     pub write_only: bool,
-    /// No flowop makes or removes files.
-    pub files_fixed: bool,
-    /// No flowop makes or removes leaf directories.
-    pub dirs_fixed: bool,
-    /// Flowops may leave holes in files.
-    pub holes: bool,
     /// The stream of the seed that it is drawn from.
     pub stream: u64,
 }
@@ -79,7 +73,7 @@ pub struct Making<'a> {
 }
 
 /// What was made.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
 pub struct Made {
     /// Files.
     pub files: u64,
@@ -127,6 +121,8 @@ pub struct Fileset {
     pub leaf_dirs: Pool,
     /// Bytes of all files as planned.
     pub bytes: u64,
+    /// Flowops may leave holes in files.
+    pub holes: bool,
     /// The next directory that is listed, in filebench's order.
     pub next_dir: AtomicUsize,
     lives: Box<[AtomicU32]>,
@@ -210,14 +206,15 @@ impl Fileset {
         let (there, absent) = order.split_at(share_of(order.len(), plan.prealloc));
         let dir_order = permutation(tree.leaf_dirs.len(), &mut random);
         let dirs_there = &dir_order[..share_of(dir_order.len(), plan.prealloc)];
-        let files = Pool::new(marks(tree.files.len(), there).into_iter(), plan.files_fixed);
-        let leaf_dirs = Pool::new(marks(tree.leaf_dirs.len(), dirs_there).into_iter(), plan.dirs_fixed);
+        let files = Pool::new(marks(tree.files.len(), there).into_iter());
+        let leaf_dirs = Pool::new(marks(tree.leaf_dirs.len(), dirs_there).into_iter());
         let lives = if making.verify { tree.files.len() } else { 0 };
         let fileset = Self {
             bytes: tree.bytes(),
             store: Store::Tree(places),
             files,
             leaf_dirs,
+            holes: false,
             next_dir: AtomicUsize::new(0),
             lives: (0..lives).map(|_| AtomicU32::new(0)).collect(),
             identity: mix64(making.seed) ^ mix64(plan.stream),
@@ -246,8 +243,9 @@ impl Fileset {
         let fileset = Self {
             bytes: size,
             store: Store::Device { path, size },
-            files: Pool::new(std::iter::once(true), true),
-            leaf_dirs: Pool::new(std::iter::empty(), true),
+            files: Pool::new(std::iter::once(true)),
+            leaf_dirs: Pool::new(std::iter::empty()),
+            holes: false,
             next_dir: AtomicUsize::new(0),
             lives: Box::default(),
             identity: 0,
@@ -469,8 +467,9 @@ pub fn plan_tree(plan: &Plan, seed: u64) -> Result<Tree, String> {
 }
 
 /// How many of `count` a percentage is; exactly, rounded to the nearest.
-pub fn share_of(count: usize, percentage: u64) -> usize {
-    index((count as u64 * percentage.min(100) + 50) / 100)
+pub fn share_of(count: usize, percentage: f64) -> usize {
+    let share = (count as f64 * percentage / 100.0).round();
+    index(number::count(share)).min(count)
 }
 
 /// Fills memory with random bytes.
@@ -616,21 +615,18 @@ mod tests {
             shape: Shape {
                 entries: 200,
                 leaf_dirs: 10,
-                size: Number::Constant(3000),
-                width: Number::Constant(5),
+                size: Number::Fixed(3000.0),
+                width: Number::Fixed(5.0),
                 depth: None,
                 gamma: 1.5,
             },
             single: false,
-            prealloc: 80,
+            prealloc: 80.0,
             paralloc: true,
             reuse: false,
             trust: false,
             read_only: false,
             write_only: false,
-            files_fixed: false,
-            dirs_fixed: false,
-            holes: false,
             stream: 1 << 32,
         }
     }

@@ -60,8 +60,8 @@ pub struct Pool {
 }
 
 impl Pool {
-    /// Those of which `exists` is true; with `fixed` none is made or removed from now on.
-    pub fn new(exists: impl ExactSizeIterator<Item = bool>, fixed: bool) -> Self {
+    /// Those of which `exists` is true.
+    pub fn new(exists: impl ExactSizeIterator<Item = bool>) -> Self {
         let blocks = exists.len().div_ceil(BLOCK);
         let existing: Box<[AtomicU32]> = (0..blocks).map(|_| AtomicU32::new(0)).collect();
         let states: Box<[AtomicU32]> = exists
@@ -73,17 +73,17 @@ impl Pool {
                 AtomicU32::new(if exists { EXISTS } else { 0 })
             })
             .collect();
-        let all = existing
-            .iter()
-            .map(|count| count.load(Ordering::Relaxed) as usize)
-            .sum::<usize>()
-            == states.len();
         Self {
             states,
             existing,
-            fixed: fixed && all,
+            fixed: false,
             rotors: [AtomicUsize::new(0), AtomicUsize::new(0)],
         }
+    }
+
+    /// None is made or removed from now on.
+    pub fn fix(&mut self) {
+        self.fixed = self.count_existing() == self.len();
     }
 
     /// How many there are, existing or not.
@@ -282,7 +282,7 @@ mod tests {
     use super::*;
 
     fn pool(exists: &[bool]) -> Pool {
-        Pool::new(exists.iter().copied(), false)
+        Pool::new(exists.iter().copied())
     }
 
     #[test]
@@ -356,7 +356,7 @@ mod tests {
 
     #[test]
     fn threads_never_make_or_remove_the_same_file_twice() {
-        let pool = Pool::new((0..10_000).map(|index| index % 2 == 0), false);
+        let pool = Pool::new((0..10_000).map(|index| index % 2 == 0));
         std::thread::scope(|scope| {
             for thread in 0..4 {
                 let pool = &pool;

@@ -45,8 +45,8 @@ impl Source {
     pub fn new(rate: Number, mut random: Random) -> Option<Self> {
         let first = rate.sample(&mut random);
         let rate = match rate {
-            Number::Constant(_) if first <= 0.0 => return None,
-            Number::Constant(_) => Rate::Constant(period(first)),
+            Number::Fixed(_) if first <= 0.0 => return None,
+            Number::Fixed(_) => Rate::Constant(period(first)),
             Number::Random(_) => Rate::Varying(Mutex::new(Varying {
                 number: rate,
                 random,
@@ -115,7 +115,7 @@ mod tests {
     use super::*;
 
     fn source(rate: u64) -> Source {
-        Source::new(Number::Constant(rate), Random::new(1, 0)).unwrap()
+        Source::new(Number::Fixed(rate as f64), Random::new(1, 0)).unwrap()
     }
 
     #[test]
@@ -152,6 +152,6 @@ mod tests {
 
     #[test]
     fn no_rate_is_no_limit() {
-        assert!(Source::new(Number::Constant(0), Random::new(1, 0)).is_none());
+        assert!(Source::new(Number::Fixed(0.0), Random::new(1, 0)).is_none());
     }
 }

@@ -25,13 +25,24 @@ const EXACT: u64 = 2048;
 type Stretch = Box<[AtomicU64]>;
 
 /// What some of the threads did with one flowop. A line of the cache is never shared with another shard's.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 #[repr(align(128))]
 pub struct Shard {
     stretches: [OnceLock<Stretch>; STRETCHES],
     bytes: AtomicU64,
     late: AtomicU64,
     late_bytes: AtomicU64,
+}
+
+impl Default for Shard {
+    fn default() -> Self {
+        Self {
+            stretches: std::array::from_fn(|_| OnceLock::new()),
+            bytes: AtomicU64::new(0),
+            late: AtomicU64::new(0),
+            late_bytes: AtomicU64::new(0),
+        }
+    }
 }
 
 impl Shard {

@@ -45,12 +45,12 @@ pub fn remove_tree(
     if outside.st_dev != device {
         return Err(refused("is where a file system is mounted".to_owned()));
     }
-    walk(root.as_fd(), device, halt, false, &mut Vec::new()).map_err(|stop| match stop {
+    walk(root.as_fd(), device, halt, false, &[]).map_err(|stop| match stop {
         Stop::Foreign(what) => refused(format!("has {what} in it, which is no fileset's")),
         Stop::Failed(what) => format!("looking at {}: {what}", shown.display()),
         Stop::Halted => "interrupted".to_owned(),
     })?;
-    walk(root.as_fd(), device, halt, true, &mut Vec::new()).map_err(|stop| match stop {
+    walk(root.as_fd(), device, halt, true, &[]).map_err(|stop| match stop {
         Stop::Foreign(what) | Stop::Failed(what) => {
             format!("removing {}: {what}", shown.display())
         }
@@ -77,7 +77,7 @@ fn walk(
     device: u64,
     halt: &AtomicBool,
     remove: bool,
-    path: &mut Vec<String>,
+    path: &[String],
 ) -> Result<(), Stop> {
     let at = |path: &[String], name: &CStr| {
         let mut path = path.to_vec();
@@ -121,9 +121,9 @@ fn walk(
                             at(path, name)
                         )));
                     }
-                    path.push(name.to_string_lossy().into_owned());
-                    walk(below.as_fd(), device, halt, remove, path)?;
-                    path.pop();
+                    let mut deeper = path.to_vec();
+                    deeper.push(name.to_string_lossy().into_owned());
+                    walk(below.as_fd(), device, halt, remove, &deeper)?;
                     if remove {
                         rustix::fs::unlinkat(dir, name, AtFlags::REMOVEDIR).map_err(failed)?;
                         removed = true;

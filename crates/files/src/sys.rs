@@ -97,6 +97,31 @@ pub fn sleep_precisely() {
     }
 }
 
+/// Stores that many bytes one by one, none of which the compiler may leave out.
+pub fn store_bytes(memory: &mut [u8], count: u64) {
+    let Some(first) = memory.first_mut() else {
+        return;
+    };
+    let first: *mut u8 = first;
+    for _ in 0..count / 8 {
+        // SAFETY: it is the first byte of memory that is borrowed for this.
+        unsafe {
+            first.write_volatile(1);
+            first.write_volatile(1);
+            first.write_volatile(1);
+            first.write_volatile(1);
+            first.write_volatile(1);
+            first.write_volatile(1);
+            first.write_volatile(1);
+            first.write_volatile(1);
+        }
+    }
+    for _ in 0..count % 8 {
+        // SAFETY: as above.
+        unsafe { first.write_volatile(1) };
+    }
+}
+
 /// The size of a block device in bytes.
 pub fn device_size(file: &impl std::os::fd::AsRawFd) -> io::Result<u64> {
     const BLKGETSIZE64: libc::c_ulong = 0x8008_1272;
