@@ -96,6 +96,7 @@ pub fn check(
         processes: Vec::new(),
         checked: 0,
         looks: 0,
+        complete: true,
         mode: QuitMode::default(),
         rate: Rate::Missing,
         created: false,
@@ -131,6 +132,8 @@ struct Checker<'a> {
     /// How many of the processes were looked at, and how often.
     checked: usize,
     looks: u32,
+    /// All their flowops are known: what is missing as a target is missing.
+    complete: bool,
     mode: QuitMode,
     rate: Rate,
     created: bool,
@@ -591,11 +594,13 @@ impl Checker<'_> {
         let mut targets: BTreeMap<String, FlowopType> = BTreeMap::new();
         let mut threads = Vec::new();
         let composites = self.composites.clone();
+        self.complete = true;
         for (name, process) in &processes {
             let outer = std::mem::replace(&mut self.name, name.clone());
             self.process(process);
             for thread in &process.threads {
                 if !self.kinds(&thread.flowops) {
+                    self.complete = false;
                     continue;
                 }
                 let steps = expand(&thread.flowops, &composites, &self.variables);
@@ -604,6 +609,8 @@ impl Checker<'_> {
                         targets.insert(step.name.clone(), step.kind);
                     }
                     threads.push((name.clone(), thread, steps));
+                } else {
+                    self.complete = false;
                 }
             }
             self.name = outer;
@@ -962,6 +969,7 @@ impl Checker<'_> {
         };
         if let Some(partner) = partner {
             match targets.get(target) {
+                None if !self.complete => {}
                 None => self.error(
                     *target_at,
                     format!(

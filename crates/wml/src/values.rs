@@ -8,7 +8,7 @@ use dyno_load::Random;
 use crate::ast::{
     Assigned, Assignment, Composite, CustomVariable, CvarAttribute, Fileset, FilesetAttribute,
     Flowop, Operator, ParameterValue, Part, Piece, Position, RandomLaw, RandomSource,
-    RandomVariable, RandvarAttribute, Text, Value, ValueKind, Variable,
+    RandomVariable, RandvarAttribute, Script, Text, Value, ValueKind, Variable,
 };
 use crate::distribution::{CustomParameters, Distribution, RandomParameters};
 use crate::error::Error;
@@ -101,10 +101,25 @@ impl Variables {
         }
     }
 
-    /// Has the file's first value of a variable replaced: `--set NAME=VALUE`.
-    pub fn replace(&mut self, variable: &str, value: Assigned) {
-        let variable = variable.strip_prefix('$').unwrap_or(variable);
-        Arc::make_mut(&mut self.replacements).insert(variable.to_owned(), value);
+    /// Gives a variable a value from outside, `--set NAME=VALUE`: in place of the first one that the file sets;
+    /// a variable that the file uses and does not set has it from the start. Of a name that is not in the file, the
+    /// names that are. A file that loads another may have any.
+    pub fn replace(&mut self, script: &Script, name: &str, value: Assigned) -> Result<(), String> {
+        let name = name.strip_prefix('$').unwrap_or(name);
+        if script.sets().contains(name) || script.loads() {
+            Arc::make_mut(&mut self.replacements).insert(name.to_owned(), value);
+        } else if script.variables.contains(name) {
+            let held = self.evaluate(&value).map_err(|error| error.to_string())?;
+            Arc::make_mut(&mut self.held).insert(name.to_owned(), held);
+        } else {
+            let known: Vec<&str> = script.variables.iter().map(String::as_str).collect();
+            return Err(format!(
+                "{} has no variable ${name}, expected one of: {}",
+                script.name,
+                known.join(", ")
+            ));
+        }
+        Ok(())
     }
 
     /// The replacements for which the file has had no value so far.
