@@ -4,6 +4,8 @@
 //! later `set` changes what was defined before it. [`crate::Variables`] holds the values and reads
 //! the references.
 
+use std::collections::BTreeSet;
+
 /// A place in the text; both count from 1, columns in characters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Position {
@@ -30,6 +32,42 @@ pub struct Script {
     pub notes: Vec<Note>,
     /// It has a form that filebench 1.5 refuses and earlier versions had.
     pub older: bool,
+    /// The names of all variables that occur in it, in quoted texts too.
+    pub variables: BTreeSet<String>,
+}
+
+impl Script {
+    /// The names of the variables that it sets itself.
+    #[must_use]
+    pub fn sets(&self) -> BTreeSet<&str> {
+        fn collect<'a>(commands: &'a [Command], names: &mut BTreeSet<&'a str>) {
+            for command in commands {
+                match &command.kind {
+                    CommandKind::Set(assignment) => {
+                        names.insert(&assignment.variable.name);
+                    }
+                    CommandKind::Foreach { commands, .. } => collect(commands, names),
+                    _ => {}
+                }
+            }
+        }
+        let mut names = BTreeSet::new();
+        collect(&self.commands, &mut names);
+        names
+    }
+
+    /// Whether it brings in another workload, whose variables are not among its own.
+    #[must_use]
+    pub fn loads(&self) -> bool {
+        fn any(commands: &[Command]) -> bool {
+            commands.iter().any(|command| match &command.kind {
+                CommandKind::Load(_) => true,
+                CommandKind::Foreach { commands, .. } => any(commands),
+                _ => false,
+            })
+        }
+        any(&self.commands)
+    }
 }
 
 /// What a reader should know of an accepted text.

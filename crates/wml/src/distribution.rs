@@ -819,19 +819,21 @@ fn gamma(shape: f64, random: &mut Random) -> f64 {
         let power = (1.0 - random.next_f64()).powf(1.0 / shape);
         return gamma(shape + 1.0, random) * power;
     }
-    let d = shape - 1.0 / 3.0;
-    let c = 1.0 / (9.0 * d).sqrt();
+    let height = shape - 1.0 / 3.0;
+    let slope = 1.0 / (9.0 * height).sqrt();
     loop {
         let x = normal(random);
-        let root = 1.0 + c * x;
+        let root = 1.0 + slope * x;
         if root <= 0.0 {
             continue;
         }
-        let v = root * root * root;
+        let cube = root * root * root;
         let u = 1.0 - random.next_f64();
         let square = x * x;
-        if u < 1.0 - 0.0331 * square * square || u.ln() < 0.5 * square + d * (1.0 - v + v.ln()) {
-            return d * v;
+        if u < 1.0 - 0.0331 * square * square
+            || u.ln() < 0.5 * square + height * (1.0 - cube + cube.ln())
+        {
+            return height * cube;
         }
     }
 }

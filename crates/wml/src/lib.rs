@@ -1,6 +1,7 @@
 //! filebench's Workload Model Language: what a workload file says and what is wrong with it.
 
 pub mod ast;
+mod check;
 mod distribution;
 mod error;
 mod lexer;
@@ -8,6 +9,7 @@ mod parser;
 mod special;
 mod values;
 
+pub use check::{Finding, MOST_STEPS, Severity, Step, check, expand};
 pub use distribution::{
     CUSTOM_KINDS, CustomKind, CustomParameters, Distribution, RandomParameters,
 };

@@ -1,5 +1,7 @@
 //! Commands from words: recursive descent, one token ahead, no deeper than [`DEEPEST`].
 
+use std::collections::BTreeSet;
+
 use crate::ast::{
     Assigned, Assignment, Attribute, Attributes, Command, CommandKind, Composite, CustomVariable,
     Entity, Fileset, FilesetAttribute, Flowop, FlowopKind, FlowopType, Key, Listed, Local, Note,
@@ -30,6 +32,7 @@ const NOT_OF_FILES: [FilesetAttribute; 5] = [
 /// Reads a workload file's text; `name` is what the file is called in messages.
 pub fn parse(text: &str, name: &str) -> Result<Script, Error> {
     let (mut parser, mut notes) = Parser::new(text, name);
+    let variables = parser.variables();
     let mut commands = Vec::new();
     while !matches!(parser.peek().kind, Kind::End) {
         commands.push(parser.command(0)?);
@@ -45,6 +48,7 @@ pub fn parse(text: &str, name: &str) -> Result<Script, Error> {
         commands,
         notes,
         older,
+        variables,
     })
 }
 
@@ -139,6 +143,27 @@ impl<'a> Parser<'a> {
             older: false,
         };
         (parser, notes)
+    }
+
+    /// The names of all variables in the text.
+    fn variables(&self) -> BTreeSet<String> {
+        let mut names = BTreeSet::new();
+        for token in &self.tokens {
+            match &token.kind {
+                Kind::Variable(variable) => {
+                    names.insert(variable.name.clone());
+                }
+                Kind::Quoted(text) => {
+                    for piece in &text.pieces {
+                        if let Piece::Variable(variable) = piece {
+                            names.insert(variable.name.clone());
+                        }
+                    }
+                }
+                _ => {}
+            }
+        }
+        names
     }
 
     fn peek(&self) -> &Token<'a> {

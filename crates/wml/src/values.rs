@@ -6,9 +6,9 @@ use std::sync::Arc;
 use dyno_load::Random;
 
 use crate::ast::{
-    Assigned, Assignment, CustomVariable, CvarAttribute, Fileset, FilesetAttribute, Operator,
-    ParameterValue, Part, Piece, Position, RandomLaw, RandomSource, RandomVariable,
-    RandvarAttribute, Text, Value, ValueKind, Variable,
+    Assigned, Assignment, Composite, CustomVariable, CvarAttribute, Fileset, FilesetAttribute,
+    Flowop, Operator, ParameterValue, Part, Piece, Position, RandomLaw, RandomSource,
+    RandomVariable, RandvarAttribute, Script, Text, Value, ValueKind, Variable,
 };
 use crate::distribution::{CustomParameters, Distribution, RandomParameters};
 use crate::error::Error;
@@ -79,11 +79,13 @@ impl Number {
 /// All variables: those of the file, and within a composite flowop its local ones.
 #[derive(Clone, Debug, Default)]
 pub struct Variables {
-    name: String,
+    name: Arc<str>,
     compat: bool,
-    held: BTreeMap<String, Held>,
+    held: Arc<BTreeMap<String, Held>>,
+    /// Within a composite flowop: its local variables, which hide those of the file.
+    locals: Arc<BTreeMap<String, Held>>,
     /// Values from outside, each in place of the file's first one.
-    replacements: BTreeMap<String, Assigned>,
+    replacements: Arc<BTreeMap<String, Assigned>>,
 }
 
 type Read<T> = Result<T, Error>;
@@ -93,16 +95,31 @@ impl Variables {
     #[must_use]
     pub fn new(name: &str, compat: bool) -> Self {
         Self {
-            name: name.to_owned(),
+            name: name.into(),
             compat,
             ..Self::default()
         }
     }
 
-    /// Has the file's first value of a variable replaced: `--set NAME=VALUE`.
-    pub fn replace(&mut self, variable: &str, value: Assigned) {
-        let variable = variable.strip_prefix('$').unwrap_or(variable);
-        self.replacements.insert(variable.to_owned(), value);
+    /// Gives a variable a value from outside, `--set NAME=VALUE`: in place of the first one that the file sets;
+    /// a variable that the file uses and does not set has it from the start. Of a name that is not in the file, the
+    /// names that are. A file that loads another may have any.
+    pub fn replace(&mut self, script: &Script, name: &str, value: Assigned) -> Result<(), String> {
+        let name = name.strip_prefix('$').unwrap_or(name);
+        if script.sets().contains(name) || script.loads() {
+            Arc::make_mut(&mut self.replacements).insert(name.to_owned(), value);
+        } else if script.variables.contains(name) {
+            let held = self.evaluate(&value).map_err(|error| error.to_string())?;
+            Arc::make_mut(&mut self.held).insert(name.to_owned(), held);
+        } else {
+            let known: Vec<&str> = script.variables.iter().map(String::as_str).collect();
+            return Err(format!(
+                "{} has no variable ${name}, expected one of: {}",
+                script.name,
+                known.join(", ")
+            ));
+        }
+        Ok(())
     }
 
     /// The replacements for which the file has had no value so far.
@@ -113,10 +130,12 @@ impl Variables {
     /// What a variable is set to.
     #[must_use]
     pub fn get(&self, variable: &str) -> Option<&Held> {
-        self.held.get(variable)
+        self.locals
+            .get(variable)
+            .or_else(|| self.held.get(variable))
     }
 
-    /// All that are set, by name.
+    /// All of the file that are set, by name.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &Held)> {
         self.held.iter().map(|(name, held)| (name.as_str(), held))
     }
@@ -124,19 +143,42 @@ impl Variables {
     /// Carries out a `set`.
     pub fn assign(&mut self, assignment: &Assignment) -> Read<()> {
         let name = &assignment.variable.name;
-        let held = match self.replacements.remove(name) {
-            Some(value) => self.evaluate(&value)?,
-            None => self.evaluate(&assignment.value)?,
+        let held = if self.replacements.contains_key(name) {
+            let value = Arc::make_mut(&mut self.replacements).remove(name);
+            self.evaluate(value.as_ref().unwrap_or(&assignment.value))?
+        } else {
+            self.evaluate(&assignment.value)?
         };
-        self.held.insert(name.clone(), held);
+        Arc::make_mut(&mut self.held).insert(name.clone(), held);
         Ok(())
     }
 
     /// Sets a variable to a value, as `foreach` and composite flowops do; another variable is read at once.
     pub fn bind(&mut self, variable: &str, value: &Value) -> Read<()> {
         let held = self.held_by(value)?;
-        self.held.insert(variable.to_owned(), held);
+        Arc::make_mut(&mut self.held).insert(variable.to_owned(), held);
         Ok(())
+    }
+
+    /// The variables within a composite flowop where it is used: the file's, and its own with the values
+    /// that the use gives them (read here, so `$inner = $outer` passes on), else with their defaults.
+    pub fn within(&self, composite: &Composite, used: &Flowop) -> Read<Self> {
+        let file = Self {
+            locals: Arc::default(),
+            ..self.clone()
+        };
+        let mut locals = BTreeMap::new();
+        for (scope, list) in [(&file, &composite.locals), (self, &used.locals)] {
+            for local in list {
+                if let Some(value) = &local.value {
+                    locals.insert(local.variable.name.clone(), scope.held_by(value)?);
+                }
+            }
+        }
+        Ok(Self {
+            locals: Arc::new(locals),
+            ..file
+        })
     }
 
     /// Carries out a `set $name.mean = ...`.
@@ -146,14 +188,12 @@ impl Variables {
         part: Part,
         value: &ParameterValue,
     ) -> Read<()> {
-        let Some(Held::Random(random)) = self.held.get_mut(&variable.name) else {
-            return Err(self.error(
-                variable.at,
-                format!(
-                    "${} is no random variable, expected one with parameters",
-                    variable.name
-                ),
-            ));
+        if !matches!(self.held.get(&variable.name), Some(Held::Random(_))) {
+            return Err(self.not_random(variable));
+        }
+        let Some(Held::Random(random)) = Arc::make_mut(&mut self.held).get_mut(&variable.name)
+        else {
+            return Ok(());
         };
         let key = match (part, value) {
             (Part::Type, ParameterValue::Law(law)) => {
@@ -176,8 +216,18 @@ impl Variables {
         Ok(())
     }
 
-    fn error(&self, at: Position, message: impl Into<String>) -> Error {
+    pub(crate) fn error(&self, at: Position, message: impl Into<String>) -> Error {
         Error::new(&self.name, at, message)
+    }
+
+    fn not_random(&self, variable: &Variable) -> Error {
+        self.error(
+            variable.at,
+            format!(
+                "${} is no random variable, expected one with parameters",
+                variable.name
+            ),
+        )
     }
 
     fn evaluate(&self, value: &Assigned) -> Read<Held> {
@@ -256,7 +306,7 @@ impl Variables {
     }
 
     fn find(&self, variable: &Variable) -> Read<&Held> {
-        self.held.get(&variable.name).ok_or_else(|| {
+        self.get(&variable.name).ok_or_else(|| {
             self.error(
                 variable.at,
                 format!(
@@ -368,7 +418,7 @@ impl Variables {
     }
 
     fn as_text(&self, variable: &Variable) -> String {
-        let Some(held) = self.held.get(&variable.name) else {
+        let Some(held) = self.get(&variable.name) else {
             return variable.written.clone();
         };
         if let Some(part) = variable.part {
@@ -398,7 +448,6 @@ impl Variables {
             ValueKind::Text(text) => Held::Text(self.text(text)),
             ValueKind::Variable(variable) => {
                 let held = self
-                    .held
                     .get(&variable.name)
                     .map_or_else(|| "nothing".to_owned(), shown);
                 return format!("${} ({})", variable.name, quote(&held));
@@ -410,13 +459,7 @@ impl Variables {
     /// One parameter of a random variable.
     fn part(&self, variable: &Variable, part: Part) -> Read<f64> {
         let Held::Random(random) = self.find(variable)? else {
-            return Err(self.error(
-                variable.at,
-                format!(
-                    "${} is no random variable, expected one with parameters",
-                    variable.name
-                ),
-            ));
+            return Err(self.not_random(variable));
         };
         let parameters = self.random_parameters(random)?;
         Ok(match part {
