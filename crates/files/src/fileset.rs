@@ -525,10 +525,12 @@ pub fn share_of(count: usize, percentage: f64) -> usize {
 
 /// Fills memory with random bytes.
 pub fn fill_random(bytes: &mut [u8], random: &mut Random) {
-    for eight in bytes.chunks_mut(8) {
-        let number = random.next_u64().to_le_bytes();
-        eight.copy_from_slice(&number[..eight.len()]);
+    let (eights, rest) = bytes.as_chunks_mut::<8>();
+    for eight in eights {
+        *eight = random.next_u64().to_le_bytes();
     }
+    let last = random.next_u64().to_le_bytes();
+    rest.copy_from_slice(&last[..rest.len()]);
 }
 
 /// Fisher and Yates's shuffle of all indices.

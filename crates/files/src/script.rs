@@ -27,6 +27,7 @@ use crate::program::Program;
 use crate::recording::{Did, total};
 use crate::result::{About, Creation, FilesResult, duration, is_counted, table};
 use crate::run::{Interval, Manner, run};
+use crate::space;
 
 /// How long a run is that says nothing of it.
 const DEFAULT_SECONDS: f64 = 60.0;
@@ -597,6 +598,10 @@ impl<'a> Walk<'a> {
             handles: handles(self.defined.processes.len()),
             halt: &request.halt,
         };
+        if !making.find {
+            space::refuse_too_large(&self.plans[self.filesets.len()..], request.seed)
+                .map_err(|message| Trouble::Failed(Failure::new("disk_full", message)))?;
+        }
         self.say("Populating and pre-allocating filesets");
         let mut creation = self.creation.unwrap_or(Creation {
             started_ns: now_ns(),
@@ -652,6 +657,8 @@ impl<'a> Walk<'a> {
             return Ok(Ended::NotRun);
         }
         let program = self.defined.program(&self.plans)?;
+        space::refuse_too_much_memory(&program)
+            .map_err(|message| Trouble::Failed(Failure::new("out_of_memory", message)))?;
         self.settle_filesets(&program);
         let request = self.request;
         let seconds = self.seconds(asked)?;
