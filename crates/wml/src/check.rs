@@ -773,7 +773,8 @@ impl Checker<'_> {
                 T::DeleteFile | T::StatFile => !by_slot,
                 _ => false,
             };
-            if needed {
+            let written = step.flowop.attributes.get(FlowopAttribute::FilesetName);
+            if needed && written.is_none() {
                 self.error(
                     at,
                     format!("{what} has no fileset, expected `filesetname=...`"),
