@@ -268,6 +268,9 @@ fn a_process_or_thread_without_instances_is_a_warning() {
         &text(",instances=0", ""),
         "2:1: warning: the process has no instance",
     );
+    // As filebench, which looks at none of it.
+    let unknown = "define process name=p,instances=0 { thread name=t { flowop statfile name=s,filesetname=none } } run";
+    of_text(unknown, "warning: the process has no instance");
     of_text(
         &text("", ",instances=0"),
         "warning: the thread has no instance",

@@ -382,6 +382,7 @@ fn older_commands_are_accepted_each_with_a_note() {
         "create filesets",
         "create processes",
         "shutdown processes",
+        "shutdown",
         "warmup 10",
         "list",
         "foreach $n in 1, 2 { echo \"$n\" }",
