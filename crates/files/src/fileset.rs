@@ -30,6 +30,7 @@ const MOST_HANDLES: usize = 1024;
 
 /// What a workload says of a fileset.
 #[derive(Clone, Debug)]
+#[allow(clippy::struct_excessive_bools)] // the language's attributes
 pub struct Plan {
     /// Its name.
     pub name: String,
@@ -573,9 +574,8 @@ fn device_at(plan: &Plan) -> Result<Option<u64>, String> {
 /// Opens the directory that a fileset's tree is in, which is made if need be, and gives the tree's name there.
 fn open_parent(path: &Path, find: bool) -> Result<(OwnedFd, CString), String> {
     let shown = path.display();
-    let name = match path.components().next_back() {
-        Some(Component::Normal(name)) => name,
-        _ => return Err(format!("{shown}: is no place for a fileset")),
+    let Some(Component::Normal(name)) = path.components().next_back() else {
+        return Err(format!("{shown}: is no place for a fileset"));
     };
     let parent = path.parent().unwrap_or(Path::new("/"));
     if !find {

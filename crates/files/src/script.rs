@@ -70,6 +70,7 @@ pub enum Format {
 
 /// What is wanted of a workload.
 #[derive(Clone, Debug)]
+#[allow(clippy::struct_excessive_bools)] // switches of a command line
 pub struct Request<'a> {
     /// The workload.
     pub script: &'a Script,
@@ -495,19 +496,14 @@ impl<'a> Walk<'a> {
             let message = format!("workloads load each other more than {DEEPEST} deep");
             return Err(self.defined.error(at, message).into());
         }
-        match find(self.request.beside, &name) {
-            Some(script) => {
-                let script = script?;
-                self.commands(&script.commands, depth + 1)
-            }
-            None => {
-                let known = built_in::names().collect::<Vec<_>>().join(", ");
-                let message = format!(
-                    "there is no workload {name}, expected a file {name}.f beside this one, or one of {known}"
-                );
-                Err(self.defined.error(at, message).into())
-            }
-        }
+        let Some(script) = find(self.request.beside, &name) else {
+            let known = built_in::names().collect::<Vec<_>>().join(", ");
+            let message = format!(
+                "there is no workload {name}, expected a file {name}.f beside this one, or one of {known}"
+            );
+            return Err(self.defined.error(at, message).into());
+        };
+        self.commands(&script?.commands, depth + 1)
     }
 
     fn list(&self, listed: Listed) -> Result<(), Trouble> {
