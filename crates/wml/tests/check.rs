@@ -412,3 +412,12 @@ fn what_a_workload_loads_is_looked_at_with_it() {
             .any(|finding| finding.error.name == "broken.f" && finding.severity == Severity::Error)
     );
 }
+
+/// Found by a wrong input whose quote ended some lines later.
+#[test]
+fn a_message_is_one_line_whatever_a_name_is() {
+    let text = "define fileset name=\"a\nb
+c\",path=/tmp,entries=1,dirwidth=1
+        define process name=p { thread name=t { flowop statfile name=s,filesetname=none } } run";
+    of_text(text, "there is no fileset `none`, expected a\\nb\u{fffd}c");
+}
