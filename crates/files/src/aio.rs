@@ -49,7 +49,7 @@ pub struct Aio {
 }
 
 enum Engine {
-    Ring(IoUring),
+    Ring(Box<IoUring>),
     Threads(Helpers),
 }
 
@@ -83,7 +83,7 @@ impl Aio {
         };
         let engine = match (threads, ring) {
             (false, ring) => match ring() {
-                Ok(ring) => Engine::Ring(ring),
+                Ok(ring) => Engine::Ring(Box::new(ring)),
                 Err(_) => Engine::Threads(Helpers::new()?),
             },
             (true, _) => Engine::Threads(Helpers::new()?),
@@ -119,17 +119,13 @@ impl Aio {
         pending: Pending,
     ) -> io::Result<()> {
         let data = pending.data.as_deref().unwrap_or(data);
+        // The pending write's own data stay where they are when it is moved: they are on the heap.
         let (start, length) = (data.as_ptr(), u32::try_from(data.len()).unwrap_or(u32::MAX));
-        let key = match self.free.pop() {
-            Some(key) => {
-                self.pending[key] = Some(pending);
-                key
-            }
-            None => {
-                self.pending.push(Some(pending));
-                self.pending.len() - 1
-            }
-        };
+        let key = self.free.pop().unwrap_or_else(|| {
+            self.pending.push(None);
+            self.pending.len() - 1
+        });
+        self.pending[key] = Some(pending);
         self.outstanding += 1;
         match &mut self.engine {
             Engine::Ring(ring) => {
@@ -147,7 +143,9 @@ impl Aio {
                         Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                         // Completions are to be taken first.
                         Err(error) if error.raw_os_error() == Some(libc::EBUSY) => {
-                            let done = ring.completion().map(|done| (done.user_data(), done.result()));
+                            let done = ring
+                                .completion()
+                                .map(|done| (done.user_data(), done.result()));
                             self.ended.extend(done);
                         }
                         Err(error) => return Err(error),
@@ -178,7 +176,9 @@ impl Aio {
         loop {
             match &mut self.engine {
                 Engine::Ring(ring) => {
-                    let done = ring.completion().map(|done| (done.user_data(), done.result()));
+                    let done = ring
+                        .completion()
+                        .map(|done| (done.user_data(), done.result()));
                     self.ended.extend(done);
                     let missing = at_least.saturating_sub(self.ended.len());
                     if missing == 0 {
@@ -205,8 +205,8 @@ impl Aio {
             if let Some(pending) = self.pending.get_mut(key).and_then(Option::take) {
                 self.free.push(key);
                 self.outstanding -= 1;
-                let written = usize::try_from(result)
-                    .map_err(|_| io::Error::from_raw_os_error(-result));
+                let written =
+                    usize::try_from(result).map_err(|_| io::Error::from_raw_os_error(-result));
                 each(Ended { pending, written });
             }
         }
@@ -348,18 +348,22 @@ mod tests {
                 data: None,
             };
             for number in 0..300 {
-                aio.write(file.as_fd(), &data, number * 256, pending()).unwrap();
+                aio.write(file.as_fd(), &data, number * 256, pending())
+                    .unwrap();
             }
             let mut written = 0;
-            aio.take(150, 150, |ended| written += ended.written.unwrap()).unwrap();
+            aio.take(150, 150, |ended| written += ended.written.unwrap())
+                .unwrap();
             assert_eq!(aio.outstanding(), 150);
-            aio.drain(|ended| written += ended.written.unwrap()).unwrap();
+            aio.drain(|ended| written += ended.written.unwrap())
+                .unwrap();
             assert_eq!((written, aio.outstanding()), (300 * 256, 0));
             assert_eq!(std::fs::read(&path).unwrap(), data.repeat(300));
             let unwritable = std::fs::File::open(&path).unwrap();
             aio.write(unwritable.as_fd(), &data, 0, pending()).unwrap();
             let mut error = None;
-            aio.drain(|ended| error = ended.written.unwrap_err().raw_os_error()).unwrap();
+            aio.drain(|ended| error = ended.written.unwrap_err().raw_os_error())
+                .unwrap();
             assert_eq!(error, Some(libc::EBADF));
         }
     }

@@ -11,7 +11,7 @@ use parking_lot::Mutex;
 use rustix::fs::{AtFlags, FileType, Mode, OFlags};
 use rustix::io::Errno;
 
-use crate::number::index;
+use crate::number::{self, index};
 use crate::paths::{PathBuffer, Places};
 use crate::pool::Pool;
 use crate::remove::remove_tree;
@@ -30,6 +30,7 @@ const MOST_HANDLES: usize = 1024;
 
 /// What a workload says of a fileset.
 #[derive(Clone, Debug)]
+#[allow(clippy::struct_excessive_bools)] // the language's attributes
 pub struct Plan {
     /// Its name.
     pub name: String,
@@ -40,7 +41,7 @@ pub struct Plan {
     /// `define file`, which may be a block device.
     pub single: bool,
     /// How many of a hundred files are there at the start.
-    pub prealloc: u64,
+    pub prealloc: f64,
     /// Written by several threads.
     pub paralloc: bool,
     /// What is there is kept where it fits.
@@ -51,12 +52,6 @@ pub struct Plan {
     pub read_only: bool,
     /// Files are opened to be written only.
     pub write_only: bool,
-    /// No flowop makes or removes files.
-    pub files_fixed: bool,
-    /// No flowop makes or removes leaf directories.
-    pub dirs_fixed: bool,
-    /// Flowops may leave holes in files.
-    pub holes: bool,
     /// The stream of the seed that it is drawn from.
     pub stream: u64,
 }
@@ -79,7 +74,7 @@ pub struct Making<'a> {
 }
 
 /// What was made.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
 pub struct Made {
     /// Files.
     pub files: u64,
@@ -127,6 +122,8 @@ pub struct Fileset {
     pub leaf_dirs: Pool,
     /// Bytes of all files as planned.
     pub bytes: u64,
+    /// Flowops may leave holes in files.
+    pub holes: bool,
     /// The next directory that is listed, in filebench's order.
     pub next_dir: AtomicUsize,
     lives: Box<[AtomicU32]>,
@@ -138,7 +135,10 @@ impl Fileset {
     pub fn identity(&self, file: usize) -> Identity {
         Identity {
             file: mix64(self.identity ^ file as u64),
-            life: self.lives.get(file).map_or(0, |life| life.load(Ordering::Relaxed)),
+            life: self
+                .lives
+                .get(file)
+                .map_or(0, |life| life.load(Ordering::Relaxed)),
         }
     }
 
@@ -159,7 +159,12 @@ impl Fileset {
 
     /// Opens a file, or the device.
     #[inline]
-    pub fn open(&self, file: usize, flags: OFlags, buffer: &mut PathBuffer) -> Result<OwnedFd, Errno> {
+    pub fn open(
+        &self,
+        file: usize,
+        flags: OFlags,
+        buffer: &mut PathBuffer,
+    ) -> Result<OwnedFd, Errno> {
         match &self.store {
             Store::Tree(places) => {
                 let entry = &self.tree.files[file];
@@ -178,7 +183,10 @@ impl Fileset {
         match &self.store {
             Store::Tree(places) => {
                 let entry = &self.tree.files[file];
-                let path = self.plan.path.join(places.describe((entry.dir, entry.number)));
+                let path = self
+                    .plan
+                    .path
+                    .join(places.describe((entry.dir, entry.number)));
                 path.display().to_string()
             }
             Store::Device { .. } => self.plan.path.display().to_string(),
@@ -204,20 +212,26 @@ impl Fileset {
         }
         places
             .open_handles(MOST_HANDLES.min(making.handles))
-            .map_err(|error| format!("opening the directories of {}: {error}", plan.path.display()))?;
+            .map_err(|error| {
+                format!(
+                    "opening the directories of {}: {error}",
+                    plan.path.display()
+                )
+            })?;
         let mut random = Random::new(making.seed, plan.stream ^ 1);
         let order = permutation(tree.files.len(), &mut random);
         let (there, absent) = order.split_at(share_of(order.len(), plan.prealloc));
         let dir_order = permutation(tree.leaf_dirs.len(), &mut random);
         let dirs_there = &dir_order[..share_of(dir_order.len(), plan.prealloc)];
-        let files = Pool::new(marks(tree.files.len(), there).into_iter(), plan.files_fixed);
-        let leaf_dirs = Pool::new(marks(tree.leaf_dirs.len(), dirs_there).into_iter(), plan.dirs_fixed);
+        let files = Pool::new(marks(tree.files.len(), there).into_iter());
+        let leaf_dirs = Pool::new(marks(tree.leaf_dirs.len(), dirs_there).into_iter());
         let lives = if making.verify { tree.files.len() } else { 0 };
         let fileset = Self {
             bytes: tree.bytes(),
             store: Store::Tree(places),
             files,
             leaf_dirs,
+            holes: false,
             next_dir: AtomicUsize::new(0),
             lives: (0..lives).map(|_| AtomicU32::new(0)).collect(),
             identity: mix64(making.seed) ^ mix64(plan.stream),
@@ -246,8 +260,9 @@ impl Fileset {
         let fileset = Self {
             bytes: size,
             store: Store::Device { path, size },
-            files: Pool::new(std::iter::once(true), true),
-            leaf_dirs: Pool::new(std::iter::empty(), true),
+            files: Pool::new(std::iter::once(true)),
+            leaf_dirs: Pool::new(std::iter::empty()),
+            holes: false,
             next_dir: AtomicUsize::new(0),
             lives: Box::default(),
             identity: 0,
@@ -269,9 +284,19 @@ impl Fileset {
         let Some(places) = self.places() else {
             return Ok(Made::default());
         };
-        let mut stock = vec![0; if making.verify || making.zeros { PIECE } else { STOCK }];
+        let mut stock = vec![
+            0;
+            if making.verify || making.zeros {
+                PIECE
+            } else {
+                STOCK
+            }
+        ];
         if !making.zeros && !making.verify {
-            fill_random(&mut stock, &mut Random::new(making.seed, self.plan.stream ^ 2));
+            fill_random(
+                &mut stock,
+                &mut Random::new(making.seed, self.plan.stream ^ 2),
+            );
         }
         let writers = if self.plan.paralloc {
             MOST_WRITERS.min(there.len()).max(1)
@@ -285,7 +310,11 @@ impl Fileset {
                 fileset: self,
                 places,
                 stock: &stock,
-                own: if making.verify { vec![0; PIECE] } else { Vec::new() },
+                own: if making.verify {
+                    vec![0; PIECE]
+                } else {
+                    Vec::new()
+                },
                 random: Random::new(making.seed, self.plan.stream ^ (16 + writer as u64)),
                 paths: PathBuffer::default(),
             };
@@ -327,7 +356,10 @@ impl Fileset {
                 match places.remove((entry.dir, entry.number), AtFlags::empty(), &mut paths) {
                     Ok(()) | Err(Errno::NOENT) => {}
                     Err(error) => {
-                        return Err(format!("removing {}: {error}", self.describe(file as usize)));
+                        return Err(format!(
+                            "removing {}: {error}",
+                            self.describe(file as usize)
+                        ));
                     }
                 }
             }
@@ -350,7 +382,10 @@ impl Fileset {
                 Ok(()) => {}
                 Err(Errno::EXIST) if self.plan.reuse || self.plan.trust => {}
                 Err(error) => {
-                    let path = self.plan.path.join(places.describe((dir.parent, dir.number)));
+                    let path = self
+                        .plan
+                        .path
+                        .join(places.describe((dir.parent, dir.number)));
                     return Err(format!("making {}: {error}", path.display()));
                 }
             }
@@ -377,7 +412,10 @@ impl Fileset {
                 Ok(status) => {
                     let size = u64::try_from(status.st_size).unwrap_or(0);
                     if FileType::from_raw_mode(status.st_mode) != FileType::RegularFile {
-                        return Err(format!("{}: is no file, {expected}", self.describe(file as usize)));
+                        return Err(format!(
+                            "{}: is no file, {expected}",
+                            self.describe(file as usize)
+                        ));
                     }
                     if size != entry.size && !self.plan.trust {
                         return Err(format!(
@@ -387,10 +425,16 @@ impl Fileset {
                     }
                 }
                 Err(Errno::NOENT) => {
-                    return Err(format!("{}: is not there, {expected}", self.describe(file as usize)));
+                    return Err(format!(
+                        "{}: is not there, {expected}",
+                        self.describe(file as usize)
+                    ));
                 }
                 Err(error) => {
-                    return Err(format!("looking at {}: {error}", self.describe(file as usize)));
+                    return Err(format!(
+                        "looking at {}: {error}",
+                        self.describe(file as usize)
+                    ));
                 }
             }
         }
@@ -423,7 +467,10 @@ impl Writer<'_> {
                     }
                     if size > entry.size {
                         let flags = OFlags::WRONLY | OFlags::CLOEXEC | OFlags::NOFOLLOW;
-                        let open = self.places.open(at, flags, 0, &mut self.paths).map_err(told)?;
+                        let open = self
+                            .places
+                            .open(at, flags, 0, &mut self.paths)
+                            .map_err(told)?;
                         rustix::fs::ftruncate(&open, entry.size).map_err(told)?;
                         return Ok(0);
                     }
@@ -437,7 +484,10 @@ impl Writer<'_> {
         }
         let flags =
             OFlags::WRONLY | OFlags::CREATE | OFlags::CLOEXEC | OFlags::NOFOLLOW | OFlags::TRUNC;
-        let open = self.places.open(at, flags, 0o644, &mut self.paths).map_err(told)?;
+        let open = self
+            .places
+            .open(at, flags, 0o644, &mut self.paths)
+            .map_err(told)?;
         let identity = self.fileset.identity(file as usize);
         let mut offset = 0;
         while offset < entry.size {
@@ -469,16 +519,19 @@ pub fn plan_tree(plan: &Plan, seed: u64) -> Result<Tree, String> {
 }
 
 /// How many of `count` a percentage is; exactly, rounded to the nearest.
-pub fn share_of(count: usize, percentage: u64) -> usize {
-    index((count as u64 * percentage.min(100) + 50) / 100)
+pub fn share_of(count: usize, percentage: f64) -> usize {
+    let share = (count as f64 * percentage / 100.0).round();
+    index(number::count(share)).min(count)
 }
 
 /// Fills memory with random bytes.
 pub fn fill_random(bytes: &mut [u8], random: &mut Random) {
-    for eight in bytes.chunks_mut(8) {
-        let number = random.next_u64().to_le_bytes();
-        eight.copy_from_slice(&number[..eight.len()]);
+    let (eights, rest) = bytes.as_chunks_mut::<8>();
+    for eight in eights {
+        *eight = random.next_u64().to_le_bytes();
     }
+    let last = random.next_u64().to_le_bytes();
+    rest.copy_from_slice(&last[..rest.len()]);
 }
 
 /// Fisher and Yates's shuffle of all indices.
@@ -492,7 +545,9 @@ fn permutation(count: usize, random: &mut Random) -> Vec<u32> {
 
 fn marks(count: usize, marked: &[u32]) -> Vec<bool> {
     let mut marks = vec![false; count];
-    marked.iter().for_each(|&index| marks[index as usize] = true);
+    marked
+        .iter()
+        .for_each(|&index| marks[index as usize] = true);
     marks
 }
 
@@ -506,7 +561,9 @@ fn device_at(plan: &Plan) -> Result<Option<u64>, String> {
     }
     let shown = plan.path.display();
     if !plan.single {
-        return Err(format!("{shown}: is a block device, which only `define file` can be"));
+        return Err(format!(
+            "{shown}: is a block device, which only `define file` can be"
+        ));
     }
     std::fs::File::open(&plan.path)
         .and_then(|file| sys::device_size(&file))
@@ -517,9 +574,8 @@ fn device_at(plan: &Plan) -> Result<Option<u64>, String> {
 /// Opens the directory that a fileset's tree is in, which is made if need be, and gives the tree's name there.
 fn open_parent(path: &Path, find: bool) -> Result<(OwnedFd, CString), String> {
     let shown = path.display();
-    let name = match path.components().next_back() {
-        Some(Component::Normal(name)) => name,
-        _ => return Err(format!("{shown}: is no place for a fileset")),
+    let Some(Component::Normal(name)) = path.components().next_back() else {
+        return Err(format!("{shown}: is no place for a fileset"));
     };
     let parent = path.parent().unwrap_or(Path::new("/"));
     if !find {
@@ -533,8 +589,8 @@ fn open_parent(path: &Path, find: bool) -> Result<(OwnedFd, CString), String> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let open = rustix::fs::open(&real, flags, Mode::empty())
         .map_err(|error| format!("opening {}: {error}", real.display()))?;
-    let name = CString::new(name.as_bytes())
-        .map_err(|_| format!("{shown}: no path has a zero in it"))?;
+    let name =
+        CString::new(name.as_bytes()).map_err(|_| format!("{shown}: no path has a zero in it"))?;
     Ok((open, name))
 }
 
@@ -544,7 +600,8 @@ fn refuse_precious(root: &Path) -> Result<(), String> {
     let home = home.and_then(|home| home.canonicalize().ok());
     let is_home = home.is_some_and(|home| home.starts_with(root));
     let of_system = [
-        "bin", "boot", "dev", "etc", "home", "lib", "lib64", "proc", "root", "run", "sbin", "sys", "usr", "var",
+        "bin", "boot", "dev", "etc", "home", "lib", "lib64", "proc", "root", "run", "sbin", "sys",
+        "usr", "var",
     ];
     let is_system = root.parent() == Some(Path::new("/"))
         && root
@@ -579,7 +636,10 @@ fn open_root(
         } else {
             ""
         };
-        format!("opening the fileset's directory {}: {error}{hint}", shown.display())
+        format!(
+            "opening the fileset's directory {}: {error}{hint}",
+            shown.display()
+        )
     })
 }
 
@@ -616,21 +676,18 @@ mod tests {
             shape: Shape {
                 entries: 200,
                 leaf_dirs: 10,
-                size: Number::Constant(3000),
-                width: Number::Constant(5),
+                size: Number::Fixed(3000.0),
+                width: Number::Fixed(5.0),
                 depth: None,
                 gamma: 1.5,
             },
             single: false,
-            prealloc: 80,
+            prealloc: 80.0,
             paralloc: true,
             reuse: false,
             trust: false,
             read_only: false,
             write_only: false,
-            files_fixed: false,
-            dirs_fixed: false,
-            holes: false,
             stream: 1 << 32,
         }
     }
@@ -668,7 +725,13 @@ mod tests {
         let first = files(&folder.path().join("set"));
         assert_eq!(first.len(), 160);
         assert!(first.iter().all(|(_, size)| *size == 3000));
-        assert_eq!((fileset.files.count_existing(), fileset.leaf_dirs.count_existing()), (160, 8));
+        assert_eq!(
+            (
+                fileset.files.count_existing(),
+                fileset.leaf_dirs.count_existing()
+            ),
+            (160, 8)
+        );
         Fileset::make(plan(&folder), making(&halt)).unwrap();
         assert_eq!(files(&folder.path().join("set")), first);
     }
@@ -724,7 +787,10 @@ mod tests {
             };
             Fileset::make(plan(&folder), making).unwrap();
             let bytes = fs::read(&files(&folder.path().join("set"))[0].0).unwrap();
-            bytes.iter().collect::<std::collections::BTreeSet<_>>().len()
+            bytes
+                .iter()
+                .collect::<std::collections::BTreeSet<_>>()
+                .len()
         };
         assert!(distinct(false) > 200);
         assert_eq!(distinct(true), 1);

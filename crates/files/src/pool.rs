@@ -60,8 +60,8 @@ pub struct Pool {
 }
 
 impl Pool {
-    /// Those of which `exists` is true; with `fixed` none is made or removed from now on.
-    pub fn new(exists: impl ExactSizeIterator<Item = bool>, fixed: bool) -> Self {
+    /// Those of which `exists` is true.
+    pub fn new(exists: impl ExactSizeIterator<Item = bool>) -> Self {
         let blocks = exists.len().div_ceil(BLOCK);
         let existing: Box<[AtomicU32]> = (0..blocks).map(|_| AtomicU32::new(0)).collect();
         let states: Box<[AtomicU32]> = exists
@@ -73,17 +73,17 @@ impl Pool {
                 AtomicU32::new(if exists { EXISTS } else { 0 })
             })
             .collect();
-        let all = existing
-            .iter()
-            .map(|count| count.load(Ordering::Relaxed) as usize)
-            .sum::<usize>()
-            == states.len();
         Self {
             states,
             existing,
-            fixed: fixed && all,
+            fixed: false,
             rotors: [AtomicUsize::new(0), AtomicUsize::new(0)],
         }
+    }
+
+    /// None is made or removed from now on.
+    pub fn fix(&mut self) {
+        self.fixed = self.count_existing() == self.len();
     }
 
     /// How many there are, existing or not.
@@ -125,12 +125,6 @@ impl Pool {
         }
     }
 
-    /// Marks this one as open, if it exists.
-    #[inline]
-    pub fn try_use(&self, index: usize) -> bool {
-        self.try_take(index, Want::Use)
-    }
-
     /// Marks one for removal that only `own` of the calling thread's slots have open.
     pub fn try_remove(&self, index: usize, own: u32) -> bool {
         self.states[index]
@@ -168,7 +162,7 @@ impl Pool {
     fn settle(&self, index: usize, exists: u32, opened: u32) {
         let settled =
             self.states[index].fetch_update(Ordering::Release, Ordering::Relaxed, |state| {
-                Some(exists | (state & OPEN) + opened)
+                Some(exists | ((state & OPEN) + opened))
             });
         debug_assert!(settled.is_ok());
     }
@@ -282,7 +276,7 @@ mod tests {
     use super::*;
 
     fn pool(exists: &[bool]) -> Pool {
-        Pool::new(exists.iter().copied(), false)
+        Pool::new(exists.iter().copied())
     }
 
     #[test]
@@ -304,7 +298,12 @@ mod tests {
             .sum();
         // The upper 0.1 % point of chi-squared with 9 degrees of freedom.
         assert!(chi2 < 27.877, "{chi2} {counts:?}");
-        assert!(counts.iter().zip(&exists).all(|(count, exists)| *exists == (*count > 0)));
+        assert!(
+            counts
+                .iter()
+                .zip(&exists)
+                .all(|(count, exists)| *exists == (*count > 0))
+        );
     }
 
     #[test]
@@ -319,7 +318,10 @@ mod tests {
             let index = pool.take(Want::Use, Pick::Random(&mut random)).unwrap();
             counts[there.iter().position(|&one| one == index).unwrap()] += 1;
         }
-        assert!(counts.iter().all(|count| (400..600).contains(count)), "{counts:?}");
+        assert!(
+            counts.iter().all(|count| (400..600).contains(count)),
+            "{counts:?}"
+        );
     }
 
     #[test]
@@ -339,13 +341,22 @@ mod tests {
         let pool = pool(&[true]);
         let mut random = Random::new(1, 0);
         let index = pool.take(Want::Use, Pick::Random(&mut random)).unwrap();
-        assert_eq!(pool.take(Want::Remove, Pick::Random(&mut random)), Err(None::InUse));
+        assert_eq!(
+            pool.take(Want::Remove, Pick::Random(&mut random)),
+            Err(None::InUse)
+        );
         assert!(!pool.try_remove(index, 0));
         pool.close(index);
         assert_eq!(pool.take(Want::Remove, Pick::Random(&mut random)), Ok(0));
-        assert_eq!(pool.take(Want::Use, Pick::Random(&mut random)), Err(None::InUse));
+        assert_eq!(
+            pool.take(Want::Use, Pick::Random(&mut random)),
+            Err(None::InUse)
+        );
         pool.removed(index);
-        assert_eq!(pool.take(Want::Use, Pick::Random(&mut random)), Err(None::Empty));
+        assert_eq!(
+            pool.take(Want::Use, Pick::Random(&mut random)),
+            Err(None::Empty)
+        );
         assert_eq!(pool.take(Want::Make, Pick::Random(&mut random)), Ok(0));
         pool.made(index, true);
         assert!(pool.try_remove(index, 1), "only its own thread has it open");
@@ -356,7 +367,7 @@ mod tests {
 
     #[test]
     fn threads_never_make_or_remove_the_same_file_twice() {
-        let pool = Pool::new((0..10_000).map(|index| index % 2 == 0), false);
+        let pool = Pool::new((0..10_000).map(|index| index % 2 == 0));
         std::thread::scope(|scope| {
             for thread in 0..4 {
                 let pool = &pool;
@@ -367,7 +378,8 @@ mod tests {
                             if let Ok(index) = pool.take(Want::Make, Pick::Random(&mut random)) {
                                 pool.made(index, false);
                             }
-                        } else if let Ok(index) = pool.take(Want::Remove, Pick::Random(&mut random)) {
+                        } else if let Ok(index) = pool.take(Want::Remove, Pick::Random(&mut random))
+                        {
                             pool.removed(index);
                         }
                     }

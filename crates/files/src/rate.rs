@@ -45,8 +45,8 @@ impl Source {
     pub fn new(rate: Number, mut random: Random) -> Option<Self> {
         let first = rate.sample(&mut random);
         let rate = match rate {
-            Number::Constant(_) if first <= 0.0 => return None,
-            Number::Constant(_) => Rate::Constant(period(first)),
+            Number::Fixed(_) if first <= 0.0 => return None,
+            Number::Fixed(_) => Rate::Constant(period(first)),
             Number::Random(_) => Rate::Varying(Mutex::new(Varying {
                 number: rate,
                 random,
@@ -115,7 +115,7 @@ mod tests {
     use super::*;
 
     fn source(rate: u64) -> Source {
-        Source::new(Number::Constant(rate), Random::new(1, 0)).unwrap()
+        Source::new(Number::Fixed(rate as f64), Random::new(1, 0)).unwrap()
     }
 
     #[test]
@@ -137,7 +137,9 @@ mod tests {
     fn what_nobody_took_is_kept_for_five_seconds_and_no_longer() {
         let source = source(100);
         let now_ns = 60_000_000_000;
-        let at_once = (0..1000).filter(|_| source.take(1.0, now_ns) <= now_ns).count();
+        let at_once = (0..1000)
+            .filter(|_| source.take(1.0, now_ns) <= now_ns)
+            .count();
         assert_eq!(at_once, 500);
     }
 
@@ -152,6 +154,6 @@ mod tests {
 
     #[test]
     fn no_rate_is_no_limit() {
-        assert!(Source::new(Number::Constant(0), Random::new(1, 0)).is_none());
+        assert!(Source::new(Number::Fixed(0.0), Random::new(1, 0)).is_none());
     }
 }

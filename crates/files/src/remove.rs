@@ -45,12 +45,12 @@ pub fn remove_tree(
     if outside.st_dev != device {
         return Err(refused("is where a file system is mounted".to_owned()));
     }
-    walk(root.as_fd(), device, halt, false, &mut Vec::new()).map_err(|stop| match stop {
+    walk(root.as_fd(), device, halt, false, &[]).map_err(|stop| match stop {
         Stop::Foreign(what) => refused(format!("has {what} in it, which is no fileset's")),
         Stop::Failed(what) => format!("looking at {}: {what}", shown.display()),
         Stop::Halted => "interrupted".to_owned(),
     })?;
-    walk(root.as_fd(), device, halt, true, &mut Vec::new()).map_err(|stop| match stop {
+    walk(root.as_fd(), device, halt, true, &[]).map_err(|stop| match stop {
         Stop::Foreign(what) | Stop::Failed(what) => {
             format!("removing {}: {what}", shown.display())
         }
@@ -77,25 +77,26 @@ fn walk(
     device: u64,
     halt: &AtomicBool,
     remove: bool,
-    path: &mut Vec<String>,
+    path: &[String],
 ) -> Result<(), Stop> {
     let at = |path: &[String], name: &CStr| {
         let mut path = path.to_vec();
         path.push(name.to_string_lossy().into_owned());
         path.join("/")
     };
-    let mut buffer = Box::new([const { MaybeUninit::<u8>::uninit() }; 32 * 1024]);
+    let mut buffer = vec![const { MaybeUninit::<u8>::uninit() }; 32 * 1024];
     // What is removed while a directory is read may hide what comes after it: read again until it is empty.
     loop {
         let mut removed = false;
         let own = rustix::fs::openat(dir, c".", DIRECTORY, Mode::empty())
             .map_err(|error| Stop::Failed(format!("{}: {error}", path.join("/"))))?;
-        let mut entries = RawDir::new(&own, &mut *buffer);
+        let mut entries = RawDir::new(&own, &mut buffer);
         while let Some(entry) = entries.next() {
             if halt.load(Ordering::Relaxed) {
                 return Err(Stop::Halted);
             }
-            let entry = entry.map_err(|error| Stop::Failed(format!("{}: {error}", path.join("/"))))?;
+            let entry =
+                entry.map_err(|error| Stop::Failed(format!("{}: {error}", path.join("/"))))?;
             let name = entry.file_name();
             if matches!(name.to_bytes(), b"." | b"..") {
                 continue;
@@ -121,9 +122,9 @@ fn walk(
                             at(path, name)
                         )));
                     }
-                    path.push(name.to_string_lossy().into_owned());
-                    walk(below.as_fd(), device, halt, remove, path)?;
-                    path.pop();
+                    let mut deeper = path.to_vec();
+                    deeper.push(name.to_string_lossy().into_owned());
+                    walk(below.as_fd(), device, halt, remove, &deeper)?;
                     if remove {
                         rustix::fs::unlinkat(dir, name, AtFlags::REMOVEDIR).map_err(failed)?;
                         removed = true;
@@ -186,7 +187,10 @@ mod tests {
         symlink(&outside, inner.join("00000009")).unwrap();
         let message = remove(&folder).unwrap_err();
         assert!(message.contains("00000001/00000002/00000009"), "{message}");
-        assert!(inner.join("00000001").exists(), "removed although it is refused");
+        assert!(
+            inner.join("00000001").exists(),
+            "removed although it is refused"
+        );
         assert!(outside.join("00000001").exists());
         fs::remove_dir_all(folder.path().join("set")).unwrap();
         symlink(&outside, folder.path().join("set")).unwrap();

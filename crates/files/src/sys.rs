@@ -5,8 +5,11 @@
 use std::io;
 use std::ptr::NonNull;
 
-use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous, munmap};
+use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous, munmap};
 use rustix::thread::UnshareFlags;
+
+/// Pages of that size make copies to and from large memory cheaper.
+const LARGE_PAGE: usize = 2 << 20;
 
 /// Memory of its own mapping: aligned to pages, there from the start.
 #[derive(Debug)]
@@ -33,9 +36,17 @@ impl Memory {
                 std::ptr::null_mut(),
                 length,
                 ProtFlags::READ | ProtFlags::WRITE,
-                kind | MapFlags::POPULATE,
+                kind,
             )
         }?;
+        // SAFETY: advice on the new mapping, which is nobody else's. Where large pages are not to be had, small ones
+        // do; where it cannot be there from the start, it comes when it is used.
+        unsafe {
+            if length >= LARGE_PAGE {
+                let _ = madvise(start, length, Advice::LinuxHugepage);
+            }
+            let _ = madvise(start, length, Advice::LinuxPopulateWrite);
+        }
         let start = NonNull::new(start.cast()).ok_or_else(|| io::Error::other("no memory"))?;
         Ok(Self { start, length })
     }
@@ -94,6 +105,31 @@ pub fn sleep_precisely() {
     // SAFETY: the call takes numbers only.
     unsafe {
         libc::prctl(libc::PR_SET_TIMERSLACK, 1);
+    }
+}
+
+/// Stores that many bytes one by one, none of which the compiler may leave out.
+pub fn store_bytes(memory: &mut [u8], count: u64) {
+    let Some(first) = memory.first_mut() else {
+        return;
+    };
+    let first: *mut u8 = first;
+    for _ in 0..count / 8 {
+        // SAFETY: it is the first byte of memory that is borrowed for this.
+        unsafe {
+            first.write_volatile(1);
+            first.write_volatile(1);
+            first.write_volatile(1);
+            first.write_volatile(1);
+            first.write_volatile(1);
+            first.write_volatile(1);
+            first.write_volatile(1);
+            first.write_volatile(1);
+        }
+    }
+    for _ in 0..count % 8 {
+        // SAFETY: as above.
+        unsafe { first.write_volatile(1) };
     }
 }
 

@@ -4,9 +4,13 @@
 //! each directory draws a depth and a width; one that lies at its depth or deeper holds files, another holds
 //! directories; the root holds directories, as many as are needed. Names are numbers within the directory.
 
+use std::sync::Arc;
+
 use dyno_load::Random;
 
-use crate::number::{Number, gamma, index};
+use dyno_wml::Distribution;
+
+use crate::number::{Number, index};
 
 /// Deeper than this no path is short enough for the system.
 const DEEPEST: u32 = 400;
@@ -74,11 +78,11 @@ impl Tree {
         }
         let mut growth = Growth {
             shape,
-            mean_width: match shape.width {
-                Number::Constant(width) => Some(width as f64),
-                Number::Random(_) => None,
+            width: law_of(&shape.width, shape)?,
+            depth: match &shape.depth {
+                Some(depth) => depth.clone(),
+                None => law_of(&Number::Fixed(mean_depth(shape)), shape)?,
             },
-            mean_depth: mean_depth(shape),
             tree: Self {
                 dirs: vec![Dir {
                     parent: 0,
@@ -106,12 +110,8 @@ impl Tree {
     }
 }
 
-#[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
 fn mean_depth(shape: &Shape) -> f64 {
-    let width = match &shape.width {
-        Number::Constant(width) => *width as f64,
-        Number::Random(distribution) => distribution.mean(),
-    };
+    let width = shape.width.mean();
     if width <= 1.0 {
         return 1.0;
     }
@@ -126,8 +126,8 @@ enum What {
 
 struct Growth<'a> {
     shape: &'a Shape,
-    mean_width: Option<f64>,
-    mean_depth: f64,
+    width: Number,
+    depth: Number,
     tree: Tree,
     random: &'a mut Random,
 }
@@ -159,7 +159,7 @@ impl Growth<'_> {
             match (is_leaf, what) {
                 (false, _) => self.grow(this, number, level + 1, what)?,
                 (true, What::Files) => {
-                    let size = self.shape.size.whole(self.random);
+                    let size = self.shape.size.sample_count(self.random);
                     self.tree.files.push(Entry {
                         dir: this,
                         number,
@@ -179,25 +179,27 @@ impl Growth<'_> {
         Ok(())
     }
 
-    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // as filebench does
+    /// As filebench does: cut off.
+    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // the cast saturates
     fn draw_depth(&mut self) -> u32 {
-        let depth = match &self.shape.depth {
-            Some(depth) => depth.sample(self.random),
-            None if self.shape.gamma > 0.0 => gamma(self.random, self.shape.gamma, self.mean_depth),
-            None => self.mean_depth,
-        };
-        (depth as u32).max(1)
+        (self.depth.sample(self.random) as u32).max(1)
     }
 
-    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // as filebench does
+    /// As filebench does: rounded up.
+    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // the cast saturates
     fn draw_width(&mut self) -> u32 {
-        let width = match self.mean_width {
-            None => self.shape.width.sample(self.random),
-            Some(mean) if mean <= 0.0 => 0.0,
-            Some(mean) if self.shape.gamma > 0.0 => gamma(self.random, self.shape.gamma, mean),
-            Some(mean) => mean,
-        };
-        (width.ceil() as u32).max(1)
+        (self.width.sample(self.random).ceil() as u32).max(1)
+    }
+}
+
+/// What is drawn for each directory where the mean is a constant: numbers with the gamma distribution, if there is
+/// to be randomness.
+fn law_of(mean: &Number, shape: &Shape) -> Result<Number, String> {
+    match mean.fixed() {
+        Some(mean) if mean > 0.0 && shape.gamma > 0.0 => {
+            Distribution::gamma(mean, shape.gamma).map(|law| Number::Random(Arc::new(law)))
+        }
+        _ => Ok(mean.clone()),
     }
 }
 
@@ -209,8 +211,8 @@ mod tests {
         Shape {
             entries,
             leaf_dirs: 0,
-            size: Number::Constant(1000),
-            width: Number::Constant(width),
+            size: Number::Fixed(1000.0),
+            width: Number::Fixed(width as f64),
             depth: None,
             gamma,
         }
@@ -241,14 +243,19 @@ mod tests {
     fn widths_are_gamma_distributed_about_their_mean() {
         // Two levels below the root, so that all files lie in directories of which each drew a width.
         let mut shape = shape(200_000, 20, 1.5);
-        shape.depth = Some(Number::Constant(2));
+        shape.depth = Some(Number::Fixed(2.0));
         let tree = tree(&shape);
         let mut widths = vec![0_u32; tree.dirs.len()];
-        tree.files.iter().for_each(|file| widths[file.dir as usize] += 1);
+        tree.files
+            .iter()
+            .for_each(|file| widths[file.dir as usize] += 1);
         let widths: Vec<f64> = widths[1..].iter().map(|&width| f64::from(width)).collect();
         let mean = widths.iter().sum::<f64>() / widths.len() as f64;
-        let variance =
-            widths.iter().map(|width| (width - mean).powi(2)).sum::<f64>() / widths.len() as f64;
+        let variance = widths
+            .iter()
+            .map(|width| (width - mean).powi(2))
+            .sum::<f64>()
+            / widths.len() as f64;
         // Rounded up, so half a file more than the mean of 20; the variance is 20^2 / 1.5.
         assert!((mean - 20.5).abs() < 0.6, "{mean}");
         assert!((variance / 266.7 - 1.0).abs() < 0.1, "{variance}");
@@ -284,8 +291,12 @@ mod tests {
         let flat = tree(&shape(7, 0, 1.5));
         assert_eq!((flat.dirs.len(), flat.depth), (8, 2));
         let mut deep = shape(10, 2, 0.0);
-        deep.depth = Some(Number::Constant(100_000));
-        assert!(Tree::new(&deep, &mut Random::new(1, 0)).unwrap_err().contains("deep"));
+        deep.depth = Some(Number::Fixed(100_000.0));
+        assert!(
+            Tree::new(&deep, &mut Random::new(1, 0))
+                .unwrap_err()
+                .contains("deep")
+        );
     }
 
     #[test]

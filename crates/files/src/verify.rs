@@ -5,6 +5,8 @@
 //! which only a part is written, follow from the file, its life and their place alone: so whatever pieces a file
 //! was written in, each byte says whether it belongs where it is found.
 
+#![allow(clippy::cast_possible_truncation)] // of places within a block, and of halves of words
+
 use dyno_load::mix64;
 
 /// Bytes of a block.
@@ -147,7 +149,9 @@ fn wrong_with(
     // A part of a block, or a block of which a part was overwritten: what is of the header may be of any write, and
     // the rest must be what belongs there. Of the header nothing more is known than that the sum cannot be right.
     let body = HEADER.saturating_sub(within).min(piece.len());
-    if piece[body..] == expected[body..] && header_may_be(identity, place, within, &piece[..body], expected) {
+    if piece[body..] == expected[body..]
+        && header_may_be(identity, place, within, &piece[..body], expected)
+    {
         return None;
     }
     if piece.iter().all(|&byte| byte == 0) {
