@@ -90,7 +90,7 @@ def test_what_is_asked_of_ext4_is_so_as_the_kernel_and_the_superblock_tell(
 def test_an_option_that_is_not_in_force_is_seen(place: Place) -> None:
     system = started(place, data="ordered", commit="9 s", mount=["noatime", "nodev"])
     assert system.settings()["mount"] == ["noatime", "nodev"]
-    subprocess.run(["mount", "-o", "remount,relatime,commit=12", place.data], check=True)
+    subprocess.run(["mount", "-o", "remount,strictatime,commit=12", place.data], check=True)
     settings = system.settings()
     assert settings["commit"] == 12.0
     assert settings["mount"] == ["nodev"]
@@ -354,7 +354,7 @@ def test_a_device_of_swap_is_refused(disk: Path, place: Place) -> None:
 
 @real
 def test_a_partition_table_is_told_of_where_the_device_is_not_identified(disk: Path, place: Place) -> None:
-    # The table of old PCs: a signature of the disk, one partition of Linux from sector 2048 on, and the mark at the end.
+    # The table of old PCs: a signature of the disk, a partition from sector 2048 on, and the mark at the end.
     entry = struct.pack("<B3xB3xII", 0, 0x83, 2048, 16384)
     with disk.open("r+b") as file:
         file.write((struct.pack("<440xI2x", 0x1234ABCD) + entry).ljust(510, b"\0") + b"\x55\xaa" + bytes(8192))
