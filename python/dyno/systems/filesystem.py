@@ -227,7 +227,9 @@ class FilesystemSystem(System[FilesystemOptions]):
         """The device that it is made on: what is on it is lost."""
         options = self.options
         if options.device is not None:
-            return self._claim(self._ask(until.left))
+            device, ask = self._claim(self._ask(until.left)), self._ask(until.left)
+            ask(["wipefs", "--quiet", "--all", str(device)])  # mkfs.btrfs takes no UUID that is still on a device
+            return device
         return self.place.host.volumes.attach(
             self._image, self._size, direct_io=options.direct_io, until=until, key=KEY, written=True
         )
