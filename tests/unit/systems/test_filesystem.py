@@ -665,8 +665,12 @@ WRONG: dict[str, tuple[str, str]] = {
         "size is of an image, and of a device the whole is taken: leave it out",
     ),
     "permission for nothing": ("{size: 1 GiB, erase: yes-really}", "erase is of a device, and none is given"),
-    "aged beyond what there is": ("{size: 1 GiB, aged: {fill: 99%}}", "system.config.aged"),
-    "a word for ageing": ("{size: 1 GiB, aged: old}", "system.config.aged"),
+    "aged beyond what there is": ("{size: 1 GiB, aged: {fill: 99%}}", "system.config.aged.fill: should be at most 85%"),
+    "a word for ageing": (
+        "{size: 1 GiB, aged: old}",
+        "system.config.aged: should be fresh, or a mapping such as {fill: 70%, rounds: 5}; not 'old'",
+    ),
+    "a device without its folder": ("{device: sdb}", "'sdb' is no device's path; write it whole, such as /dev/sdb"),
 }
 
 
