@@ -18,7 +18,7 @@ from pydantic import Field, field_validator, model_validator
 
 from dyno.hosts import ageing, attested, files, filesystems
 from dyno.hosts.blockdevices import Identity, claim
-from dyno.hosts.devices import Device, Mount, block_device, mount_of
+from dyno.hosts.devices import Device, Mount, block_device, discards, mount_of
 from dyno.hosts.leftovers import UndoError
 from dyno.hosts.volumes import Until, below_of, image_of
 from dyno.model.base import Frozen, InvalidRun, RunError, Scalar
@@ -263,7 +263,7 @@ class FilesystemSystem(System[FilesystemOptions]):
     def _on(self) -> Path | None:
         """The device that it was made on; None where there is none yet."""
         if self.options.device is not None:
-            return Path(self.options.device)
+            return Path(self.options.device).resolve()  # as the kernel names it, and not by a link of udev's
         return self.place.host.volumes.device(self._image) if self._image.exists() else None
 
     @property
@@ -407,6 +407,8 @@ class FilesystemSystem(System[FilesystemOptions]):
         volumes, data = self.place.host.volumes, self.place.data
         for point in {self._base, data}:
             point.mkdir(exist_ok=True)
+        if self.options.discard and not discards(device):
+            raise RunError(f"{device} cannot be told what was freed ({KEY}.discard): leave discard out")
         volumes.mount(self._spec, device, self._base, until)
         if self.options.type == "overlay":
             volumes.mount_overlay(self._base, data, until)
@@ -486,7 +488,7 @@ class FilesystemSystem(System[FilesystemOptions]):
         shown = dict.fromkeys(word for word in mount.options if word.partition("=")[0] not in _OF_THEIR_OWN)
         found |= {"options": ",".join(shown)}
         found |= {"features": attested.features(mount, device, self._ask(_ASK_LIMIT_S))}
-        found |= {"mkfs": filesystems.version(self.options.base)}
+        found |= {"mkfs": filesystems.version(self.options.base), "hardware": block_device(device).hardware().kind}
         if self.options.aged is not None:
             found |= {f"aged.{name}": value for name, value in json.loads(self._found_aged.read_text()).items()}
         if self.options.type == "overlay":
@@ -569,8 +571,11 @@ def _programs(options: FilesystemOptions) -> tuple[str, ...]:
 
 
 def _size_of(device: Path) -> int:
-    with device.open("rb") as file:
-        return file.seek(0, 2)
+    try:
+        with device.open("rb") as file:
+            return file.seek(0, 2)
+    except OSError as error:
+        raise RunError(f"cannot see how large {device} is: {error.strerror}") from error
 
 
 def _made(options: FilesystemOptions) -> tuple[str, ...]:

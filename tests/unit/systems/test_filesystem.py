@@ -135,6 +135,14 @@ def test_what_is_freed_with_discard_is_given_back_and_is_there_again_for_the_nex
 
 
 @real
+def test_discard_is_refused_on_a_device_that_does_not(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dyno.systems.filesystem.discards", lambda _device: False)
+    with pytest.raises(RunError, match=r"cannot be told what was freed \(system\.config\.discard\): leave discard out"):
+        started(place, discard=True)
+    started(place, discard=False).destroy()
+
+
+@real
 def test_an_overlay_writes_to_its_upper_layer_on_what_it_lies_on(place: Place) -> None:
     system = started(place, type="overlay", below="ext4", data="journal")
     (place.data / "file").write_text("written")
@@ -294,7 +302,11 @@ def given(device: Path, **identity: Any) -> dict[str, Any]:
 def test_a_device_that_is_what_the_study_says_is_taken_and_is_still_that_afterwards(
     kind: str, disk: Path, place: Place
 ) -> None:
-    system = made(place, **given(disk), type=kind, barrier=True)
+    link = place.data.with_name("by-id")  # as udev has them
+    link.symlink_to(disk)
+    system = FilesystemSystem(
+        made(place, **given(disk), type=kind, barrier=True).options.model_copy(update={"device": str(link)}), place
+    )
     system.provision(LIMIT_S)
     for _ in range(2):
         system.prepare(LIMIT_S)
