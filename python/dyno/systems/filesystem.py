@@ -459,7 +459,8 @@ class FilesystemSystem(System[FilesystemOptions]):
         """Every option that is given."""
         options = self.options
         given = {
-            "type": options.base,
+            "type": options.type,
+            "below": options.base if options.type == "overlay" else None,
             "block_size": options.block_size,
             "data": options.data,
             "journal": options.journal if options.base == "ext4" else None,
@@ -476,6 +477,8 @@ class FilesystemSystem(System[FilesystemOptions]):
         device, mount = self._made_and_mounted()
         wrong = filesystems.not_in_force(self.options.mount, mount.options)
         found = attested.in_force(mount, device, self._ask(_ASK_LIMIT_S))
+        if self.options.type == "overlay":
+            found |= {"type": mount_of(self.place.data).kind, "below": mount.kind}
         return {**found, "mount": [word for word in self.options.mount if word not in wrong]}
 
     def facts(self) -> dict[str, Scalar]:

@@ -149,7 +149,9 @@ def test_an_overlay_writes_to_its_upper_layer_on_what_it_lies_on(place: Place) -
     assert (place.data.with_name("live-below") / "upper" / "file").read_text() == "written"
     mount = devices.mount_of(place.data / "file")
     assert mount.kind == "overlay"
-    assert system.settings()["data"] == "journal"
+    settings = system.settings()
+    assert (settings["type"], settings["below"], settings["data"]) == ("overlay", "ext4", "journal")
+    assert {name: settings.get(name) for name in system.asked()} == system.asked()
     facts = system.facts()
     assert facts["file_system.type"] == "ext4"
     assert "workspace" not in str(facts["file_system.overlay"])
