@@ -28,6 +28,7 @@ SMALL: dict[str, dict[str, Any]] = {
     "null": {"operations": 100},
     "tpcc": {"warehouses": 1, "items": 200, "customers_per_district": 30, "operations": 60},
     "ledger": {"operations": 100},
+    "fio": {"text": "[mixed]\nrw=randrw\nsize=1m\nbs=4k\nnumjobs=2"},
     "sysbench": {"test": "oltp_read_write", "table_size": 100, "events": 30},
     "go-ycsb": {"mix": "a", "records": 200, "operations": 300},
     "ycsb-java": {"mix": "a", "records": 200, "operations": 300},

@@ -50,6 +50,13 @@ _KNOWN = {
         Response("lag_max", "latest that a request was sent", "ms", "lower"),
         Response("share_sent", "share of the requests due that were sent", "1", "higher", counted=True),
         Response("unsent", "requests due that were never sent", "1", "lower", counted=True),
+        # Of file systems: what operations asked for, be it answered from page cache or by the device.
+        Response("reads", "reads", "1/s", "higher", of_pace=True),
+        Response("writes", "writes", "1/s", "higher", of_pace=True),
+        Response("syncs", "syncs", "1/s", "higher", of_pace=True),
+        Response("bandwidth", "bytes asked for", "MiB/s", "higher", of_pace=True),
+        Response("asked_read_per_op", "bytes asked to be read per operation", "B", "lower"),
+        Response("asked_written_per_op", "bytes asked to be written per operation", "B", "lower"),
         Response("new_orders_per_min", "new orders", "1/min", "higher", of_pace=True),
         Response("failed_operations", "operations that failed", "1", "lower", counted=True),
         Response("reconnects", "connections made anew", "1", "lower", counted=True),

@@ -72,7 +72,8 @@ class Runner(Protocol):
 class Measured:
     """What a driver measured. `complete` is False where it was cut short before it had done what was asked.
 
-    `withheld` are responses that it would give but for a reason, each with that in words.
+    `withheld` are responses that it would give but for a reason, each with that in words. `written` and `read` are the
+    bytes that one operation of each kind wrote and read, where that is known only by having done it.
     """
 
     complete: bool
@@ -89,6 +90,8 @@ class Measured:
     notes: tuple[str, ...] = ()
     ended_by: str | None = None
     job: dict[str, Any] = field(default_factory=dict)
+    written: dict[str, float] = field(default_factory=dict)
+    read: dict[str, float] = field(default_factory=dict)
     intervals: pl.DataFrame | None = None
     histogram_log: Path | None = None
 
@@ -141,6 +144,8 @@ class Workload(ABC, Generic[O]):
     backends: ClassVar[frozenset[str]]
     counts: ClassVar[bool] = False
     """Whether `count` can have transactions counted one by one."""
+    populates: ClassVar[bool] = False
+    """Whether each run makes something in the store first, which is none of its figures (`populate`)."""
     outlives_failure: ClassVar[bool] = False
     """Whether `check` is to be asked also where driving failed, of a system that was started again on its data."""
 
@@ -208,6 +213,9 @@ class Workload(ABC, Generic[O]):
 
     def load(self, runner: Runner, endpoint: Endpoint, seed: int) -> None:
         """Fill an empty system; nothing happens where the workload needs no data."""
+
+    def populate(self, runner: Runner, endpoint: Endpoint, seed: int) -> None:
+        """Make what each run needs in the store before anything is measured, where it `populates`. Raises RunError."""
 
     def count(
         self, runner: Runner, endpoint: Endpoint, seed: int, *, transactions: int, settling: int
