@@ -145,7 +145,7 @@ class Workload(ABC, Generic[O]):
     counts: ClassVar[bool] = False
     """Whether `count` can have transactions counted one by one."""
     populates: ClassVar[bool] = False
-    """Whether each run makes something in the store first, which is none of its figures (`populate`)."""
+    """Whether `populate` makes something in the store that each run needs anew: the files of a file system, say."""
     outlives_failure: ClassVar[bool] = False
     """Whether `check` is to be asked also where driving failed, of a system that was started again on its data."""
 
@@ -215,7 +215,11 @@ class Workload(ABC, Generic[O]):
         """Fill an empty system; nothing happens where the workload needs no data."""
 
     def populate(self, runner: Runner, endpoint: Endpoint, seed: int) -> None:
-        """Make what each run needs in the store before anything is measured, where it `populates`. Raises RunError."""
+        """Make what each run finds, in a store that was made anew for it, where the workload `populates`.
+
+        It is observed, by samples of its own, and is in no figure: with warm caches what it wrote is synced before
+        anything is measured, with cold ones it is dropped from them too. Raises RunError.
+        """
 
     def count(
         self, runner: Runner, endpoint: Endpoint, seed: int, *, transactions: int, settling: int
