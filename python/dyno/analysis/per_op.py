@@ -23,7 +23,7 @@ from dyno.model.pairs import Pair, pairs
 from dyno.model.run import Outcome
 from dyno.model.study import Cell, Study
 from dyno.model.units import counted
-from dyno.model.usage import FOREMOST, Usage, resource, resources, shares
+from dyno.model.usage import Usage, foremost, resource, resources, shares
 
 WROTE_NOTHING, READ_NOTHING = "the workload wrote nothing", "the workload read nothing"
 _AMPLIFICATIONS = {
@@ -172,7 +172,8 @@ def ratios(
     found = [_compare(study, table, used, pair, name) for name in told(used) for pair in pairs(study)]
     if not found:
         return []
-    weights = shares_of_error([each.name in FOREMOST for each in found])
+    read = foremost(told(used))
+    weights = shares_of_error([each.name in read for each in found])
     adjusted = stats.holm([each.ratio.p if each.ratio else None for each in found], weights)
     equal = stats.holm([each.equivalence.p if each.equivalence else None for each in found], weights)
     family = sum(each.ratio is not None for each in found)

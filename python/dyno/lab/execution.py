@@ -30,7 +30,7 @@ from dyno.model.endpoint import Endpoint
 from dyno.model.run import Intervened, MeasuredPart, Outcome, RunRecord, Slot, Step, StepTime
 from dyno.model.saturation import why_driver_is_the_limit
 from dyno.model.study import Cell, Study
-from dyno.observers.base import POPULATE, Counting, Observer
+from dyno.observers.base import DRIVER, POPULATE, Counting, Observer
 from dyno.store import Staged
 from dyno.systems.base import System
 from dyno.workloads.base import Measured, Workload, rates
@@ -433,11 +433,17 @@ class Execution:
     def _on_driver(self, pid: int) -> None:
         if not self._driven:  # what looks at the store afterwards is no part of the run
             for observer in self.observers:
-                observer.watch(pid, "driver")
+                self._watch(observer, pid, DRIVER)
 
     def _on_populator(self, pid: int) -> None:
         for observer in self.observers:
-            observer.watch(pid, POPULATE)
+            self._watch(observer, pid, POPULATE)
+
+    def _watch(self, observer: Observer[Any], pid: int, subject: str) -> None:
+        if self.workload.forks:
+            observer.watch_tree(pid, subject)
+        else:
+            observer.watch(pid, subject)
 
     def _on_drivers_end(self) -> None:
         if not self._driven and self._meter is not None:

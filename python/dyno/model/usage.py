@@ -6,6 +6,7 @@ Names are `whose.what`: `server.cpu` is the CPU time of the system's processes, 
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Annotated
 
@@ -192,7 +193,24 @@ FOREMOST = (
     "net.sent",
     "server.instructions",
 )
-"""Those that a reader looks at first; of the error that comparisons of resources may make they have half."""
+FOREMOST_WITHIN = (
+    "driver.cpu",
+    "driver.sys_share",
+    "driver.switches",
+    "disk.transfers",
+    "disk.read",
+    "disk.written",
+    "disk.flushes",
+    "disk.read_amplification",
+    "disk.write_amplification",
+)
+"""The same of a system that works within the driver's calls: an embedded store, or a file system."""
+
+
+def foremost(used: Collection[str]) -> tuple[str, ...]:
+    """Those of `used` that a reader looks at first."""
+    of = FOREMOST if any(name.startswith("server.") for name in used) else FOREMOST_WITHIN
+    return tuple(name for name in of if name in used)
 
 
 def resources() -> tuple[str, ...]:

@@ -146,6 +146,8 @@ class Workload(ABC, Generic[O]):
     """Whether `count` can have transactions counted one by one."""
     populates: ClassVar[bool] = False
     """Whether `populate` makes something in the store that each run needs anew: the files of a file system, say."""
+    forks: ClassVar[bool] = False
+    """Whether its driver works in processes of its own besides: they are watched with it."""
     outlives_failure: ClassVar[bool] = False
     """Whether `check` is to be asked also where driving failed, of a system that was started again on its data."""
 

@@ -100,6 +100,7 @@ class FioWorkload(Workload[FioOptions]):
     Options = FioOptions
     backends = frozenset({"files"})
     populates = True
+    forks = True  # each job is a process, but with thread=1
 
     def __init__(self, options: FioOptions) -> None:
         super().__init__(options)
@@ -190,13 +191,15 @@ class FioWorkload(Workload[FioOptions]):
         runner.folder.mkdir(parents=True, exist_ok=True)
         runner.logs.mkdir(parents=True, exist_ok=True)
         path = runner.logs / "jobs.fio"
-        path.write_text(fio_jobs.written(self._jobs, str(endpoint.settings["folder"]), seed))
+        path.write_text(fio_jobs.written(self._jobs, seed))
+        folder = str(endpoint.settings["folder"]).replace(":", "\\:")  # a colon parts folders
         return [
             _program(),
             "--output-format=json+",
             f"--output={_output(runner, phase)}",
             "--eta=never",
             f"--aux-path={runner.folder}",
+            f"--directory={folder}",
             str(path),
         ]
 

@@ -195,12 +195,15 @@ def left_out(jobs: Sequence[Job]) -> list[str]:
     return [key for key in _OURS if any(key in job.settings for job in jobs)]
 
 
-def written(jobs: Sequence[Job], folder: str, seed: int) -> str:
-    """The job file that fio is given: each section with all that holds for it, and what is dyno's to say."""
+def written(jobs: Sequence[Job], seed: int) -> str:
+    """The job file that fio is given: each section with all that holds for it, and what is dyno's to say.
+
+    But for the folder, whose name may have what in a job file begins a comment.
+    """
     lines = []
     for job in jobs:
         kept = {key: setting.value for key, setting in job.settings.items() if key not in _OURS}
-        ours = {"directory": folder.replace(":", "\\:"), "lat_percentiles": "1", "clat_percentiles": "0"}
+        ours = {"lat_percentiles": "1", "clat_percentiles": "0"}
         chosen = {} if "randseed" in kept else {"randseed": str(seed % 2**63)}
         lines += [f"[{job.name}]", *(f"{key}={value}" for key, value in {**kept, **ours, **chosen}.items()), ""]
     return "\n".join(lines)
@@ -229,8 +232,7 @@ def size(text: str) -> int | None:
 
 
 def _without_comment(line: str) -> str:
-    stripped = line.lstrip()
-    return "" if stripped.startswith((";", "#")) else re.split(r"\s[;#]", line, maxsplit=1)[0]
+    return re.split("[;#]", line, maxsplit=1)[0]  # wherever it stands, quoted or not: fio's init.c
 
 
 def _put_in(value: str, variables: Mapping[str, str], where: str) -> str:
