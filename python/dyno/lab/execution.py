@@ -166,6 +166,7 @@ class Execution:
             raise
         with self._timed(Step.CHECK):
             self.system.check(limits.stop)
+            self._take_what_came_late()
             self.site.guard.grew(self.system.live_bytes() - self.system.restored_bytes(snapshot))
             self._take_part()
             self._refuse_saturated_driver()
@@ -456,6 +457,14 @@ class Execution:
         if self._metered is not None:
             counted = operations(measured, warmed_up=self.workload.warms_up())
             self._used = self._metered.responses(counted)
+
+    def _take_what_came_late(self) -> None:
+        """What a system with a device of its own wrote once it was driven: it has let go of all that was in caches."""
+        if self._device is None or self._meter is None or self._metered is None:
+            return
+        written = self._meter.end().device
+        if written is not None:
+            self._used["device_written_in_all"] = written.written_bytes / 2**20
 
     def _attest_device(self) -> None:
         """Whether what was read can have come from the device, where the study depends on it."""

@@ -66,6 +66,8 @@ _KNOWN = {
         # Of all the drive, its warm-up included: nobody can say which operation a page was read for.
         Response("device_read", "read from the device of the data", "MiB", "lower"),
         Response("device_written", "written to the device of the data", "MiB", "lower"),
+        # With what was still in page cache or in a journal then: until the file system was synced and unmounted.
+        Response("device_written_in_all", "written to the device of the data in all", "MiB", "lower"),
         Response("device_read_per_op", "read from the device of the data per operation", "B", "lower"),
         Response("device_written_per_op", "written to the device of the data per operation", "B", "lower"),
         Response("system_read_per_op", "read from storage by the system per operation", "B", "lower"),
