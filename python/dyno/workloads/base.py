@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar, Generic, Protocol, TypeVar
@@ -168,6 +168,10 @@ class Workload(ABC, Generic[O]):
         `reached_by` is `socket` or `tcp`, None for an embedded system.
         """
         return None
+
+    def wrong(self) -> Iterator[tuple[str, str]]:
+        """What of its options only its driver can tell to be wrong: each option's key, and why. Where there is one."""
+        yield from ()
 
     def rolls_back(self) -> bool:
         """Whether some of its transactions are to be undone by the store."""

@@ -17,14 +17,14 @@ FOLDER = "folder"
 _MOST_BYTES = 1024 * 1024
 
 
-def with_text(given: Any, info: ValidationInfo, *, unless: frozenset[str] = frozenset()) -> Any:
+def with_text(given: Any, info: ValidationInfo) -> Any:
     """Options whose key `file` names a file, with what stands in it as `text`. Raises ValueError.
 
-    Names in `unless` are of no file. Options that were read from a plan have their text already.
+    Options that were read from a plan have their text already.
     """
     if not isinstance(given, Mapping) or not isinstance(given.get("file"), str) or given.get("text") is not None:
         return given
-    if given["file"] in unless or not info.context or FOLDER not in info.context:
+    if not info.context or FOLDER not in info.context:
         return given
     return {**given, "text": _read(Path(info.context[FOLDER]), given["file"])}
 

@@ -1,6 +1,6 @@
 """Handing a job to `dyno-core drive` and reading the folder that it fills. Shared by the kinds that it carries out.
 
-`dyno-core files` fills a folder of the same kind, which `collect`, `figures` and `accept` read too.
+`dyno-core files` fills a folder of the same kind, which `collect`, `told` and `accept` read too.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ def drive_together(runner: Runner, jobs: Sequence[dict[str, Any]], *, max_errors
             _refuse_failed(each, first)
         out = runner.folder / "merged"
         result = _merged(runner, parts, out)
-    return accept(runner, result, _measured(result, jobs, out), max_errors=max_errors, first=first)
+    return accept(runner, result, told(result, jobs[0], out), max_errors=max_errors, first=first)
 
 
 def accept(runner: Runner, result: dict[str, Any], measured: Measured, *, max_errors: float, first: str) -> Measured:
@@ -92,7 +92,7 @@ def cut(runner: Runner, measured: Measured, drivers: int, first: int) -> Measure
     status = runner.execute(words, kept_as="cut")
     if status != 0:
         raise RunError(f"dyno-core cut ended with status {status}: {runner.complaint or 'it said nothing'}")
-    return _measured(_read(out / "result.json", status, runner.complaint), [measured.job], out)
+    return told(_read(out / "result.json", status, runner.complaint), measured.job, out)
 
 
 def load(runner: Runner, job: dict[str, Any]) -> None:
@@ -234,7 +234,8 @@ def _read(path: Path, status: int, complaint: str, program: str = DRIVE) -> dict
     return dict(result)
 
 
-def _measured(result: dict[str, Any], jobs: Sequence[dict[str, Any]], out: Path) -> Measured:
+def told(result: dict[str, Any], job: dict[str, Any], out: Path) -> Measured:
+    """What a result folder tells, be it as it was asked for or not."""
     intervals = out / "intervals.jsonl"
     log = out / "latency.hlog"
     opened = result["open"]
@@ -244,7 +245,7 @@ def _measured(result: dict[str, Any], jobs: Sequence[dict[str, Any]], out: Path)
         complete=result["outcome"] == "ok",
         responses={name: value for name, value in responses.items() if name not in unknown},
         withheld=dict.fromkeys(unknown, _why_unknown(opened)) if opened else {},
-        errors=errors(result),
+        errors={name: kinds for name, kinds in _errors(result).items() if kinds},
         measured_from_ns=result["measured_from_ns"],
         measured_to_ns=result["ended_ns"],
         settings=result["backend"]["effective"],
@@ -254,14 +255,13 @@ def _measured(result: dict[str, Any], jobs: Sequence[dict[str, Any]], out: Path)
         rate_per_s=opened["rate_per_s"] if opened else None,
         notes=tuple(_notes(unknown)),
         ended_by=result["ended_by"],
-        job=jobs[0],
-        intervals=read_intervals(intervals) if intervals.exists() else None,
+        job=job,
+        intervals=_intervals(intervals) if intervals.exists() else None,
         histogram_log=log if log.exists() else None,
     )
 
 
-def figures(result: dict[str, Any]) -> dict[str, float]:
-    """The responses of a result that every driver of dyno's own has: of all its operations, and of each kind."""
+def _responses(result: dict[str, Any]) -> dict[str, float]:
     total = result["total"]
     responses = {"throughput": total["throughput_per_s"], "elapsed": result["elapsed_s"], **_latencies("", total)}
     if total["count"]:
@@ -269,11 +269,6 @@ def figures(result: dict[str, Any]) -> dict[str, float]:
     for name, of_kind in result["operations"].items():
         responses[f"{name}.throughput"] = of_kind["throughput_per_s"]
         responses |= _latencies(f"{name}.", of_kind)
-    return responses
-
-
-def _responses(result: dict[str, Any]) -> dict[str, float]:
-    responses = figures(result)
     if result["backend"]["kind"] in _CONNECTED:
         responses["failed_operations"] = float(sum(result["total"]["errors"].values()))
         responses["reconnects"] = float(result["reconnects"])
@@ -325,8 +320,7 @@ def _latencies(prefix: str, figures: dict[str, Any]) -> dict[str, float]:
     }
 
 
-def read_intervals(path: Path) -> pl.DataFrame:
-    """The time series of a result folder."""
+def _intervals(path: Path) -> pl.DataFrame:
     rows = []
     for line in path.read_text().splitlines():
         row = json.loads(line)
@@ -342,11 +336,6 @@ def read_intervals(path: Path) -> pl.DataFrame:
             }
         )
     return pl.DataFrame(rows, schema=INTERVAL_COLUMNS)
-
-
-def errors(result: dict[str, Any]) -> dict[str, dict[str, int]]:
-    """Those that there were."""
-    return {name: kinds for name, kinds in _errors(result).items() if kinds}
 
 
 def _errors(result: dict[str, Any]) -> dict[str, dict[str, int]]:
