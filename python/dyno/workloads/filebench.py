@@ -206,7 +206,8 @@ class FilebenchWorkload(Workload[FilebenchOptions]):
         if alike := _alike(result["operations"]):
             spans = ", ".join(f"{names[0]} to {names[-1]}" for names in alike.values())
             yield (
-                f"Flowops that a number alone tells apart ({spans}) are told of together, by their throughput, mean and longest latency; the time series of a run has each."
+                f"Flowops that a number alone tells apart ({spans}) are told of together, by their "
+                "throughput, mean and longest latency; the time series of a run has each."
             )
         if self.options.compat:
             yield "The workload was run as filebench does it (compat), faults included."
