@@ -30,7 +30,8 @@ def in_force(mount: Mount, device: Path, ask: Ask) -> dict[str, Scalar]:
 def features(mount: Mount, device: Path, ask: Ask) -> str:
     """What the file system was made with, in its own words. Raises RunError."""
     if mount.kind == "ext4":
-        return _superblock(device, ask)["Filesystem features"]
+        words = _superblock(device, ask)["Filesystem features"].split()
+        return " ".join(word for word in words if word != "needs_recovery")  # as long as it is mounted
     if mount.kind == "xfs":
         told = _information(mount, ask)
         wanted = (

@@ -210,6 +210,8 @@ class Execution:
             with self._timed(Step.CHECK):
                 self._check(self._measured)
                 self._attest_device()
+                if self.workload.reads_back():
+                    self._drop_caches()
                 checked = self.workload.check(self._runner, endpoint, self._seed())
                 self._status |= checked.status
                 if checked.wrong:

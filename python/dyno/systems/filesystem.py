@@ -7,6 +7,7 @@ from the kernel and from its superblock; after a run it is unmounted and checked
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Sequence
 from functools import cached_property
@@ -15,7 +16,7 @@ from typing import Annotated, Any, Final, Literal
 
 from pydantic import Field, field_validator, model_validator
 
-from dyno.hosts import attested, files, filesystems
+from dyno.hosts import ageing, attested, files, filesystems
 from dyno.hosts.blockdevices import Identity, claim
 from dyno.hosts.devices import Device, Mount, block_device, mount_of
 from dyno.hosts.leftovers import UndoError
@@ -24,7 +25,7 @@ from dyno.model.base import Frozen, InvalidRun, RunError, Scalar
 from dyno.model.endpoint import Endpoint
 from dyno.model.forms import MkfsWords, MountOptions
 from dyno.model.study import LEAST_FILE_SYSTEM, FileSystem
-from dyno.model.units import Duration, Size, format_size
+from dyno.model.units import Duration, Share, Size, format_size
 from dyno.systems.base import System, files_below
 
 KEY: Final = "system.config"
@@ -39,6 +40,15 @@ _CHECKERS = {
     "btrfs": ("btrfs", "check", "--readonly"),
 }
 _RESIDENT_AT_MOST = 0.01  # of an image: what a neighbour's open may bring back
+
+
+class Aged(Frozen):
+    """How much it was used before: see `dyno.hosts.ageing`."""
+
+    fill: Annotated[Share, Field(gt=0, le=0.85, description="of the file system, what is used in the end")] = 0.7
+    rounds: Annotated[
+        int, Field(ge=1, le=1000, description="how often it was filled to nine tenths, and files deleted until `fill`")
+    ] = 5
 
 
 class FilesystemOptions(Frozen):
@@ -71,6 +81,10 @@ class FilesystemOptions(Frozen):
     commit: Annotated[
         Duration | None, Field(ge=1, le=300, description="of ext4 and btrfs: how often it commits; whole seconds")
     ] = None
+    aged: Annotated[
+        Literal["fresh"] | Aged,
+        Field(description="fresh, or used before: once a study, and for each run restored from a copy of that"),
+    ] = "fresh"
     mkfs: Annotated[MkfsWords, Field(description="further options of mkfs, word by word")] = ()
     mount: Annotated[MountOptions, Field(description="further mount options")] = ("noatime",)
     direct_io: Annotated[
@@ -213,10 +227,11 @@ class FilesystemSystem(System[FilesystemOptions]):
         """The device that it is made on: what is on it is lost."""
         options = self.options
         if options.device is not None:
-            return self._claim(self._ask(until.left))
-        assert options.size is not None, "the options have one"
+            device, ask = self._claim(self._ask(until.left)), self._ask(until.left)
+            ask(["wipefs", "--quiet", "--all", str(device)])  # mkfs.btrfs takes no UUID that is still on a device
+            return device
         return self.place.host.volumes.attach(
-            self._image, options.size, direct_io=options.direct_io, until=until, key=KEY, written=True
+            self._image, self._size, direct_io=options.direct_io, until=until, key=KEY, written=True
         )
 
     def _on(self) -> Path | None:
@@ -241,7 +256,7 @@ class FilesystemSystem(System[FilesystemOptions]):
 
     def needs_bytes(self) -> int:
         """Room for the image."""
-        return max((self.options.size or 0) - self.live_bytes(), 0)
+        return max(self._size - self.live_bytes(), 0)
 
     def live_bytes(self) -> int:
         """What the image has of the file system below, full or not."""
@@ -249,14 +264,29 @@ class FilesystemSystem(System[FilesystemOptions]):
 
     def restored_bytes(self, source: Path) -> int:
         """The image's size, whatever is put on it."""
-        return self.options.size or 0
+        return self._size
+
+    def snapshot_bytes(self) -> int:
+        """What was loaded; or all of an aged one."""
+        if self._aged is None:
+            return super().snapshot_bytes()
+        return self._size or _size_of(Path(str(self.options.device)))
+
+    @property
+    def _aged(self) -> Aged | None:
+        return self.options.aged if isinstance(self.options.aged, Aged) else None
+
+    @property
+    def _size(self) -> int:
+        """Of the image, in whole blocks, which direct I/O asks for; 0 of a device that was given."""
+        return (self.options.size or 0) // _PAGE * _PAGE
 
     # ---- How it is made.
 
     @cached_property
     def _spec(self) -> FileSystem:
         options = self.options
-        size = options.size if options.size is not None else _size_of(Path(str(options.device)))
+        size = self._size or _size_of(Path(str(options.device)))
         return FileSystem.model_validate(
             {
                 "kind": options.base,
@@ -268,12 +298,68 @@ class FilesystemSystem(System[FilesystemOptions]):
         )
 
     def data_key(self) -> dict[str, Any]:
-        """Nothing: a data set is files, and the file system is made anew for every run."""
-        return {}
+        """Nothing: a data set is files, and the file system is made anew for every run.
+
+        An aged one is a data set with all that mkfs was told. How it is mounted when it is measured is none of it.
+        """
+        if self._aged is None:
+            return {}
+        spec = self._spec
+        told = {"type": spec.kind, "size": spec.size, "mkfs": spec.mkfs, "device": self.options.device}
+        return {"aged": self._aged.model_dump(mode="json"), **told, "overlay": self.options.type == "overlay"}
 
     def prepare(self, limit: float) -> None:
-        """An empty one."""
-        self._make(self._until(limit))
+        """An empty one, or one that is aged."""
+        until = self._until(limit)
+        if self._aged is None:
+            self._make(until)
+        else:
+            self._age(self._aged, until)
+
+    def _age(self, aged: Aged, until: Until) -> None:
+        """Mounted as the kernel has it by default, whatever it is to be mounted with when it is measured."""
+        volumes, ask = self.place.host.volumes, self._ask(until.left)
+        spec = self._spec.model_copy(update={"mount": ("noatime",)})
+        self._unmount()
+        device = self._attach(until)
+        volumes.make(spec, device, until)
+        self._base.mkdir(exist_ok=True)
+        volumes.mount(spec, device, self._base, until)
+        ageing.age(self._base, fill=aged.fill, rounds=aged.rounds, seed=_AGEING_SEED, deadline=until.deadline)
+        found = ageing.pieces_of_a_new_file(self._base, ask)
+        self._unmount()
+        found |= ageing.free_space(self.options.base, device, ask)
+        self._mount(device, until)
+        self._found_aged.write_text(json.dumps(found))
+
+    @property
+    def _found_aged(self) -> Path:
+        """What was found of an aged one, beside it."""
+        return self.place.data.with_name(f"{self.place.data.name}-aged.json")
+
+    def snapshot(self, target: Path, limit: float) -> None:
+        """What was loaded; of an aged one all blocks, as they are when it is unmounted."""
+        if self._aged is None:
+            super().snapshot(target, limit)
+            return
+        until, device = self._until(limit), self._on()
+        if device is None:
+            raise RunError("there is no file system to keep")
+        if target.exists():
+            raise RunError(f"cannot keep the file system in {target.name}: that exists already")
+        self._unmount()
+        target.mkdir()
+        words = ["dd", f"if={device}", f"of={target / 'image'}", "bs=1M", "iflag=direct", "conv=sparse,fsync"]
+        self.place.host.run(words, limit=until.left, log=until.log)
+        (target / "aged.json").write_text(self._found_aged.read_text())
+
+    def _restore_aged(self, source: Path, until: Until) -> None:
+        self._unmount()
+        device = self._attach(until)
+        words = ["dd", f"if={source / 'image'}", f"of={device}", "bs=8M", "iflag=direct", "oflag=direct"]
+        self.place.host.run([*words, "conv=fsync,nocreat"], limit=until.left, log=until.log)
+        self._mount(device, until)
+        self._found_aged.write_text((source / "aged.json").read_text())
 
     def restore(self, source: Path, limit: float, *, reflink: bool) -> None:
         """Made anew, and what was loaded copied into it."""
@@ -281,6 +367,11 @@ class FilesystemSystem(System[FilesystemOptions]):
             raise RunError(f"there is no snapshot {source.name} to restore")
         until = self._until(limit)
         until.look("making the file system")
+        if self._aged is not None:
+            if reflink:
+                raise RunError("an aged file system is copied block by block: write restore: copy")
+            self._restore_aged(source, until)
+            return
         self._make(until)
         self.place.host.copy_into(source, self.place.data, reflink=reflink, limit=until.left)
 
@@ -309,8 +400,17 @@ class FilesystemSystem(System[FilesystemOptions]):
     # ---- The life of a run.
 
     def data_files(self) -> list[Path]:
-        """All that is on it."""
-        return files_below(self.place.data)
+        """All that is on it but what it was aged with."""
+        top = self.place.data
+        if not top.is_dir():
+            return []
+        of_ageing = self._base / ageing.FOLDER if self.options.type != "overlay" else None
+        return sorted(
+            file
+            for each in top.iterdir()
+            if each != of_ageing
+            for file in ([each] if each.is_file() else files_below(each))
+        )
 
     def start(self, run: int, limit: float) -> None:
         """Mount it where it was unmounted to be checked."""
@@ -358,9 +458,15 @@ class FilesystemSystem(System[FilesystemOptions]):
         """What was made, by which program, and on what."""
         device, mount = self._made_and_mounted()
         image = self._image if self.options.device is None else None
-        found = filesystems.facts(self._spec, device, mount, image)
+        # Without what was asked for, which is told by the settings: the rest is what may confound.
+        spec = self._spec.model_copy(update={"mkfs": self.options.mkfs})
+        found = filesystems.facts(spec, device, mount, image)
+        shown = dict.fromkeys(word for word in mount.options if word.partition("=")[0] not in _OF_THEIR_OWN)
+        found |= {"options": ",".join(shown)}
         found |= {"features": attested.features(mount, device, self._ask(_ASK_LIMIT_S))}
         found |= {"mkfs": filesystems.version(self.options.base)}
+        if self._aged is not None:
+            found |= {f"aged.{name}": value for name, value in json.loads(self._found_aged.read_text()).items()}
         if self.options.type == "overlay":
             found |= {"overlay": ",".join(_without_paths(mount_of(self.place.data).options))}
         return {"device": "its own", **{f"file_system.{name}": value for name, value in found.items()}}
@@ -420,9 +526,11 @@ class FilesystemSystem(System[FilesystemOptions]):
     def destroy(self) -> None:
         """Unmounted, and the image removed. A device that was given keeps what is on it."""
         self.place.host.remove_volume(self.place.data)
+        self._found_aged.unlink(missing_ok=True)
 
 
 _ASK_LIMIT_S: Final = 30.0
+_AGEING_SEED: Final = 1997  # all that are to be compared are aged by the same files
 
 
 def _size_of(device: Path) -> int:

@@ -237,6 +237,10 @@ class Workload(ABC, Generic[O]):
         """
         raise NotImplementedError
 
+    def reads_back(self) -> bool:
+        """Whether `check` reads all that was written: caches are dropped before, so that the device answers."""
+        return False
+
     def check(self, runner: Runner, endpoint: Endpoint, seed: int) -> Checked:
         """See whether the store is right after it was driven with that runner. Raises RunError where that failed."""
         return Checked()
