@@ -15,7 +15,6 @@ from functools import lru_cache
 from pathlib import Path, PurePosixPath
 from typing import Annotated, Any
 
-import polars as pl
 from pydantic import Field, ValidationInfo, field_validator, model_validator
 
 from dyno.hosts import asking
@@ -130,11 +129,11 @@ class FilebenchWorkload(Workload[FilebenchOptions]):
 
     def clients(self) -> int:
         """Each thread waits for its own calls."""
-        return int(self._told("threads", 1))
+        return int(self._told("thread_count", 1))
 
     def data_bytes(self) -> int:
         """They are made by each run; this is the room that they take then."""
-        return int(self._told("bytes", 0))
+        return int(self._told("bytes_at_most", 0))
 
     def expected_seconds(self) -> float | None:
         """As given, or as long as the file runs."""
@@ -160,7 +159,6 @@ class FilebenchWorkload(Workload[FilebenchOptions]):
             notes=(*told.notes, *self._notes(result)),
             written=dict(_each(result, _WRITE)),
             read=dict(_each(result, _READ)),
-            intervals=None if told.intervals is None else _counted(told.intervals, result),
         )
         first = core.keep(runner, [out])
         return core.accept(runner, result, measured, max_errors=self.options.max_errors, first=first)
@@ -209,6 +207,8 @@ class FilebenchWorkload(Workload[FilebenchOptions]):
                 f"Flowops that a number alone tells apart ({spans}) are told of together, by their "
                 "throughput, mean and longest latency; the time series of a run has each."
             )
+        if rate := self._told("rate", None):
+            yield f"The workload is held to {rate} events a second, so its throughput is not the file system's alone."
         if self.options.compat:
             yield "The workload was run as filebench does it (compat), faults included."
         if self.options.verify:
@@ -228,10 +228,13 @@ def _words(program: str, name: str, variables: Sequence[tuple[str, str]], given:
 @lru_cache(maxsize=256)
 def _explain(words: tuple[str, ...], name: str, text: str | None, names: tuple[str, ...]) -> Explained:
     """Asked once for each set of options: a study has many cells of one."""
-    answer = asking.ask([*words, "--explain", "--format", "json"], {} if text is None else {name: text})
-    complaint = next((line for line in answer.complained.splitlines() if line.strip()), "it said nothing")
+    files = {} if text is None else {name: text}
+    answer = asking.ask([*words, "--check"], files)
+    if answer.status == 0:
+        answer = asking.ask([*words, "--explain", "--format", "json"], files)
     if answer.status != 0:
-        about = next((f"set.{each}" for each in names if re.search(rf"\$?\b{each}\b", complaint)), "file")
+        complaint = next((line for line in answer.complained.splitlines() if line.strip()), "it said nothing")
+        about = next((f"set.{each}" for each in names if re.search(rf"(\$|--set ){each}\b", complaint)), "file")
         return Explained({}, complaint.removeprefix("dyno-core: "), about)
     try:
         told = json.loads(answer.said)
@@ -310,11 +313,6 @@ def _each(result: Mapping[str, Any], kinds: frozenset[str]) -> Iterator[tuple[st
     for name, of_flowop in result["operations"].items():
         count = of_flowop["count"]
         yield name, of_flowop["bytes"] / count if count and of_flowop["type"] in kinds else 0.0
-
-
-def _counted(table: pl.DataFrame, result: Mapping[str, Any]) -> pl.DataFrame:
-    """Without flowops that only wait, or pace others: they are no operations."""
-    return table.filter(pl.col("operation").is_in(sorted(result["operations"])))
 
 
 def _status(result: Mapping[str, Any]) -> Iterator[tuple[str, float]]:
