@@ -5,7 +5,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use nix::sys::resource::{UsageWho, getrusage};
 use nix::sys::time::TimeValLike;
 
-use crate::result::Cpu;
+use crate::figures::Cpu;
 
 /// CPU time of this process since it began; the kernel always knows it.
 pub fn cpu_so_far() -> Cpu {

@@ -3,25 +3,28 @@
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use hdrhistogram::Histogram;
 use hdrhistogram::serialization::V2DeflateSerializer;
 use hdrhistogram::serialization::interval_log::{IntervalLogWriterBuilder, Tag};
 use serde::Serialize;
 
-use crate::client::FailedOperation;
 use crate::clock::{nanoseconds, now_ns};
+use crate::error::ErrorKind;
+use crate::figures::{Cpu, FailedLine, IntervalLine};
 use crate::record::Recording;
-use crate::result::{Cpu, FailedLine, IntervalLine};
 
 /// Failed operations that are written down one by one; all are counted.
 const MOST_FAILED: u64 = 10_000;
 
-/// The files of a result folder.
+/// A line for each kind of operation and interval.
 pub const INTERVALS: &str = "intervals.jsonl";
+/// The histograms of each interval.
 pub const LATENCIES: &str = "latency.hlog";
+/// Operations that failed, one by one.
 pub const ERRORS: &str = "errors.jsonl";
+/// The result itself.
 pub const RESULT: &str = "result.json";
 
 /// The result folder, in which `result.json` appears last and at once: where it is, the rest is
@@ -35,6 +38,23 @@ pub struct Output {
     serializer: V2DeflateSerializer,
     operations: Vec<String>,
     started_ns: u64,
+}
+
+/// An operation that did not succeed.
+#[derive(Debug)]
+pub struct FailedOperation {
+    /// Whose.
+    pub client: u32,
+    /// The place of its kind among the workload's operations.
+    pub index: usize,
+    /// When it ended.
+    pub at: Instant,
+    /// How long it took; in an open loop from its intended start.
+    pub took: Duration,
+    /// As what it is counted.
+    pub kind: ErrorKind,
+    /// What the store said.
+    pub message: String,
 }
 
 /// One interval: where it lies, and what it took.
@@ -134,9 +154,9 @@ impl Output {
             at_ns: now_ns().saturating_sub(nanoseconds(failed.at.elapsed())),
             client: failed.client,
             operation: &self.operations[failed.index],
-            kind: failed.error.kind.name(),
+            kind: failed.kind.name(),
             took_us: failed.took.as_secs_f64() * 1e6,
-            message: &failed.error.message,
+            message: &failed.message,
         };
         serde_json::to_writer(&mut self.failed, &line)?;
         self.failed.write_all(b"\n")
