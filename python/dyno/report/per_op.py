@@ -47,6 +47,8 @@ class Costs:
     entries: dict[tuple[int, str], Entry]
     levels: tuple[str, ...]
     pooled: tuple[Pooled, ...]
+    within_driver: bool
+    """Whether no process is the system's own."""
 
 
 def costs(findings: Findings) -> Costs | None:
@@ -73,6 +75,7 @@ def costs(findings: Findings) -> Costs | None:
             for figure in findings.resources
         },
         levels=levels,
+        within_driver=not any(name.startswith("server.") for name in used),
         pooled=tuple(
             row for name in (*first_read, *others) for row in _pooled(findings, name, levels, read=name in first_read)
         ),
