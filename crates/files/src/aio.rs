@@ -147,7 +147,9 @@ impl Aio {
                         Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                         // Completions are to be taken first.
                         Err(error) if error.raw_os_error() == Some(libc::EBUSY) => {
-                            let done = ring.completion().map(|done| (done.user_data(), done.result()));
+                            let done = ring
+                                .completion()
+                                .map(|done| (done.user_data(), done.result()));
                             self.ended.extend(done);
                         }
                         Err(error) => return Err(error),
@@ -178,7 +180,9 @@ impl Aio {
         loop {
             match &mut self.engine {
                 Engine::Ring(ring) => {
-                    let done = ring.completion().map(|done| (done.user_data(), done.result()));
+                    let done = ring
+                        .completion()
+                        .map(|done| (done.user_data(), done.result()));
                     self.ended.extend(done);
                     let missing = at_least.saturating_sub(self.ended.len());
                     if missing == 0 {
@@ -205,8 +209,8 @@ impl Aio {
             if let Some(pending) = self.pending.get_mut(key).and_then(Option::take) {
                 self.free.push(key);
                 self.outstanding -= 1;
-                let written = usize::try_from(result)
-                    .map_err(|_| io::Error::from_raw_os_error(-result));
+                let written =
+                    usize::try_from(result).map_err(|_| io::Error::from_raw_os_error(-result));
                 each(Ended { pending, written });
             }
         }
@@ -348,18 +352,22 @@ mod tests {
                 data: None,
             };
             for number in 0..300 {
-                aio.write(file.as_fd(), &data, number * 256, pending()).unwrap();
+                aio.write(file.as_fd(), &data, number * 256, pending())
+                    .unwrap();
             }
             let mut written = 0;
-            aio.take(150, 150, |ended| written += ended.written.unwrap()).unwrap();
+            aio.take(150, 150, |ended| written += ended.written.unwrap())
+                .unwrap();
             assert_eq!(aio.outstanding(), 150);
-            aio.drain(|ended| written += ended.written.unwrap()).unwrap();
+            aio.drain(|ended| written += ended.written.unwrap())
+                .unwrap();
             assert_eq!((written, aio.outstanding()), (300 * 256, 0));
             assert_eq!(std::fs::read(&path).unwrap(), data.repeat(300));
             let unwritable = std::fs::File::open(&path).unwrap();
             aio.write(unwritable.as_fd(), &data, 0, pending()).unwrap();
             let mut error = None;
-            aio.drain(|ended| error = ended.written.unwrap_err().raw_os_error()).unwrap();
+            aio.drain(|ended| error = ended.written.unwrap_err().raw_os_error())
+                .unwrap();
             assert_eq!(error, Some(libc::EBADF));
         }
     }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use dyno_wml::ast::{
     self, Composite, Direction, FilesetAttribute, Flowop, FlowopAttribute, FlowopKind, FlowopType,
-    Key, Local, Position, ProcessAttribute, ThreadAttribute, Value,
+    Key, Position, ProcessAttribute, ThreadAttribute, Value,
 };
 use dyno_wml::{Error, Variables};
 
@@ -50,9 +50,9 @@ impl Defined {
         let fileset = &self.filesets[number];
         let (attributes, variables) = (&fileset.attributes, &self.variables);
         let whole = |key, default: u64| {
-            attributes.get(key).map_or(Ok(default), |value| {
-                variables.fixed(value).map(count)
-            })
+            attributes
+                .get(key)
+                .map_or(Ok(default), |value| variables.fixed(value).map(count))
         };
         let yes = |key| {
             attributes
@@ -146,7 +146,10 @@ impl Defined {
         }
         if compiler.program.threads.is_empty() {
             let at = Position { line: 1, column: 1 };
-            return Err(self.error(at, "no process is defined, expected `define process` before the run"));
+            return Err(self.error(
+                at,
+                "no process is defined, expected `define process` before the run",
+            ));
         }
         compiler.find_targets()?;
         compiler.program.rate = self
@@ -203,9 +206,9 @@ impl<'a> Compiler<'a> {
         for thread in &process.threads {
             let attributes = &thread.attributes;
             let number = |key, default: u64| {
-                attributes.get(key).map_or(Ok(default), |value| {
-                    variables.fixed(value).map(count)
-                })
+                attributes
+                    .get(key)
+                    .map_or(Ok(default), |value| variables.fixed(value).map(count))
             };
             let thread_name = match attributes.get(ThreadAttribute::Name) {
                 Some(value) => variables.name(value)?,
@@ -284,7 +287,7 @@ impl<'a> Compiler<'a> {
                             format!("flowop {of} is made of itself, or composites are more than {DEEPEST} deep"),
                         ));
                     }
-                    let inner = self.scope(composite, flowop, variables)?;
+                    let inner = variables.within(composite, flowop)?;
                     let times = match flowop.attributes.get(FlowopAttribute::Iters) {
                         Some(value) => variables.number(value)?,
                         None => match composite.attributes.get(ast::CompositeAttribute::Iters) {
@@ -322,37 +325,6 @@ impl<'a> Compiler<'a> {
         ))
     }
 
-    /// The variables as a composite's flowops see them.
-    fn scope(
-        &self,
-        composite: &Composite,
-        flowop: &Flowop,
-        variables: &Variables,
-    ) -> Compiled<Variables> {
-        let mut inner = variables.clone();
-        for Local { variable, value } in &flowop.locals {
-            if !composite.locals.iter().any(|local| local.variable.name == variable.name) {
-                return Err(self.error(
-                    variable.at,
-                    format!("${} is no local variable of this flowop", variable.name),
-                ));
-            }
-            if let Some(value) = value {
-                inner.bind(&variable.name, value)?;
-            }
-        }
-        for Local { variable, value } in &composite.locals {
-            let given = flowop
-                .locals
-                .iter()
-                .any(|local| local.variable.name == variable.name && local.value.is_some());
-            if let (Some(value), false) = (value, given) {
-                inner.bind(&variable.name, value)?;
-            }
-        }
-        Ok(inner)
-    }
-
     /// The place of a name among those that figures are kept of.
     fn named(&mut self, name: String, kind: FlowopType) -> usize {
         let name = match self.names.get(&name) {
@@ -383,7 +355,11 @@ impl<'a> Compiler<'a> {
                 .get(key)
                 .map_or(Ok(Number::Fixed(default)), |value| variables.number(value))
         };
-        let fixed = |key| attributes.get(key).map_or(Ok(0.0), |value| variables.fixed(value));
+        let fixed = |key| {
+            attributes
+                .get(key)
+                .map_or(Ok(0.0), |value| variables.fixed(value))
+        };
         let yes = |key| {
             attributes
                 .get(key)
@@ -392,7 +368,9 @@ impl<'a> Compiler<'a> {
         let slot = |key: FlowopAttribute| {
             let slot = count(fixed(key)?);
             if slot >= SLOTS as u64 {
-                let at = attributes.find(key).map_or(flowop.at, |attribute| attribute.at);
+                let at = attributes
+                    .find(key)
+                    .map_or(flowop.at, |attribute| attribute.at);
                 let message = format!("{} is {slot}, expected 0 to {}", key.name(), SLOTS - 1);
                 return Err(self.error(at, message));
             }
@@ -416,7 +394,10 @@ impl<'a> Compiler<'a> {
         };
         self.check(flowop, kind, fd, fileset, &io_size, inside)?;
         if kind == FlowopType::AioWrite && !random {
-            return Err(self.error(flowop.at, "aiowrite is for random places only, expected `random`"));
+            return Err(self.error(
+                flowop.at,
+                "aiowrite is for random places only, expected `random`",
+            ));
         }
         let local = inside.flowops;
         inside.flowops += 1;
@@ -451,7 +432,10 @@ impl<'a> Compiler<'a> {
         } else if matches!(kind, FlowopType::Wakeup | FlowopType::SemPost) {
             return Err(self.error(
                 flowop.at,
-                format!("{} has no target, expected the name of a flowop that waits", kind.name()),
+                format!(
+                    "{} has no target, expected the name of a flowop that waits",
+                    kind.name()
+                ),
             ));
         } else if is_counting(kind) {
             self.program.counts_processes = true;
@@ -544,15 +528,18 @@ impl<'a> Compiler<'a> {
 
     fn find_fileset(&self, value: &Value, variables: &Variables) -> Compiled<usize> {
         let name = variables.name(value)?;
-        self.plans.iter().position(|plan| plan.name == name).ok_or_else(|| {
-            let known: Vec<&str> = self.plans.iter().map(|plan| plan.name.as_str()).collect();
-            let known = if known.is_empty() {
-                "none is defined".to_owned()
-            } else {
-                format!("expected one of {}", known.join(", "))
-            };
-            self.error(value.at, format!("there is no fileset {name}, {known}"))
-        })
+        self.plans
+            .iter()
+            .position(|plan| plan.name == name)
+            .ok_or_else(|| {
+                let known: Vec<&str> = self.plans.iter().map(|plan| plan.name.as_str()).collect();
+                let known = if known.is_empty() {
+                    "none is defined".to_owned()
+                } else {
+                    format!("expected one of {}", known.join(", "))
+                };
+                self.error(value.at, format!("there is no fileset {name}, {known}"))
+            })
     }
 
     /// The targets of limits and ends, among the thread's own flowops.
@@ -613,7 +600,9 @@ impl<'a> Compiler<'a> {
                 let wanted = if semaphore { "semblock" } else { "block" };
                 return Err(self.error(
                     at,
-                    format!("there is no flowop {target} that waits, expected the name of a {wanted}"),
+                    format!(
+                        "there is no flowop {target} that waits, expected the name of a {wanted}"
+                    ),
                 ));
             }
             for_each(&mut self.program.threads[thread].steps, &mut |operation| {

@@ -134,7 +134,10 @@ impl Fileset {
     pub fn identity(&self, file: usize) -> Identity {
         Identity {
             file: mix64(self.identity ^ file as u64),
-            life: self.lives.get(file).map_or(0, |life| life.load(Ordering::Relaxed)),
+            life: self
+                .lives
+                .get(file)
+                .map_or(0, |life| life.load(Ordering::Relaxed)),
         }
     }
 
@@ -155,7 +158,12 @@ impl Fileset {
 
     /// Opens a file, or the device.
     #[inline]
-    pub fn open(&self, file: usize, flags: OFlags, buffer: &mut PathBuffer) -> Result<OwnedFd, Errno> {
+    pub fn open(
+        &self,
+        file: usize,
+        flags: OFlags,
+        buffer: &mut PathBuffer,
+    ) -> Result<OwnedFd, Errno> {
         match &self.store {
             Store::Tree(places) => {
                 let entry = &self.tree.files[file];
@@ -174,7 +182,10 @@ impl Fileset {
         match &self.store {
             Store::Tree(places) => {
                 let entry = &self.tree.files[file];
-                let path = self.plan.path.join(places.describe((entry.dir, entry.number)));
+                let path = self
+                    .plan
+                    .path
+                    .join(places.describe((entry.dir, entry.number)));
                 path.display().to_string()
             }
             Store::Device { .. } => self.plan.path.display().to_string(),
@@ -200,7 +211,12 @@ impl Fileset {
         }
         places
             .open_handles(MOST_HANDLES.min(making.handles))
-            .map_err(|error| format!("opening the directories of {}: {error}", plan.path.display()))?;
+            .map_err(|error| {
+                format!(
+                    "opening the directories of {}: {error}",
+                    plan.path.display()
+                )
+            })?;
         let mut random = Random::new(making.seed, plan.stream ^ 1);
         let order = permutation(tree.files.len(), &mut random);
         let (there, absent) = order.split_at(share_of(order.len(), plan.prealloc));
@@ -267,9 +283,19 @@ impl Fileset {
         let Some(places) = self.places() else {
             return Ok(Made::default());
         };
-        let mut stock = vec![0; if making.verify || making.zeros { PIECE } else { STOCK }];
+        let mut stock = vec![
+            0;
+            if making.verify || making.zeros {
+                PIECE
+            } else {
+                STOCK
+            }
+        ];
         if !making.zeros && !making.verify {
-            fill_random(&mut stock, &mut Random::new(making.seed, self.plan.stream ^ 2));
+            fill_random(
+                &mut stock,
+                &mut Random::new(making.seed, self.plan.stream ^ 2),
+            );
         }
         let writers = if self.plan.paralloc {
             MOST_WRITERS.min(there.len()).max(1)
@@ -283,7 +309,11 @@ impl Fileset {
                 fileset: self,
                 places,
                 stock: &stock,
-                own: if making.verify { vec![0; PIECE] } else { Vec::new() },
+                own: if making.verify {
+                    vec![0; PIECE]
+                } else {
+                    Vec::new()
+                },
                 random: Random::new(making.seed, self.plan.stream ^ (16 + writer as u64)),
                 paths: PathBuffer::default(),
             };
@@ -325,7 +355,10 @@ impl Fileset {
                 match places.remove((entry.dir, entry.number), AtFlags::empty(), &mut paths) {
                     Ok(()) | Err(Errno::NOENT) => {}
                     Err(error) => {
-                        return Err(format!("removing {}: {error}", self.describe(file as usize)));
+                        return Err(format!(
+                            "removing {}: {error}",
+                            self.describe(file as usize)
+                        ));
                     }
                 }
             }
@@ -348,7 +381,10 @@ impl Fileset {
                 Ok(()) => {}
                 Err(Errno::EXIST) if self.plan.reuse || self.plan.trust => {}
                 Err(error) => {
-                    let path = self.plan.path.join(places.describe((dir.parent, dir.number)));
+                    let path = self
+                        .plan
+                        .path
+                        .join(places.describe((dir.parent, dir.number)));
                     return Err(format!("making {}: {error}", path.display()));
                 }
             }
@@ -375,7 +411,10 @@ impl Fileset {
                 Ok(status) => {
                     let size = u64::try_from(status.st_size).unwrap_or(0);
                     if FileType::from_raw_mode(status.st_mode) != FileType::RegularFile {
-                        return Err(format!("{}: is no file, {expected}", self.describe(file as usize)));
+                        return Err(format!(
+                            "{}: is no file, {expected}",
+                            self.describe(file as usize)
+                        ));
                     }
                     if size != entry.size && !self.plan.trust {
                         return Err(format!(
@@ -385,10 +424,16 @@ impl Fileset {
                     }
                 }
                 Err(Errno::NOENT) => {
-                    return Err(format!("{}: is not there, {expected}", self.describe(file as usize)));
+                    return Err(format!(
+                        "{}: is not there, {expected}",
+                        self.describe(file as usize)
+                    ));
                 }
                 Err(error) => {
-                    return Err(format!("looking at {}: {error}", self.describe(file as usize)));
+                    return Err(format!(
+                        "looking at {}: {error}",
+                        self.describe(file as usize)
+                    ));
                 }
             }
         }
@@ -421,7 +466,10 @@ impl Writer<'_> {
                     }
                     if size > entry.size {
                         let flags = OFlags::WRONLY | OFlags::CLOEXEC | OFlags::NOFOLLOW;
-                        let open = self.places.open(at, flags, 0, &mut self.paths).map_err(told)?;
+                        let open = self
+                            .places
+                            .open(at, flags, 0, &mut self.paths)
+                            .map_err(told)?;
                         rustix::fs::ftruncate(&open, entry.size).map_err(told)?;
                         return Ok(0);
                     }
@@ -435,7 +483,10 @@ impl Writer<'_> {
         }
         let flags =
             OFlags::WRONLY | OFlags::CREATE | OFlags::CLOEXEC | OFlags::NOFOLLOW | OFlags::TRUNC;
-        let open = self.places.open(at, flags, 0o644, &mut self.paths).map_err(told)?;
+        let open = self
+            .places
+            .open(at, flags, 0o644, &mut self.paths)
+            .map_err(told)?;
         let identity = self.fileset.identity(file as usize);
         let mut offset = 0;
         while offset < entry.size {
@@ -491,7 +542,9 @@ fn permutation(count: usize, random: &mut Random) -> Vec<u32> {
 
 fn marks(count: usize, marked: &[u32]) -> Vec<bool> {
     let mut marks = vec![false; count];
-    marked.iter().for_each(|&index| marks[index as usize] = true);
+    marked
+        .iter()
+        .for_each(|&index| marks[index as usize] = true);
     marks
 }
 
@@ -505,7 +558,9 @@ fn device_at(plan: &Plan) -> Result<Option<u64>, String> {
     }
     let shown = plan.path.display();
     if !plan.single {
-        return Err(format!("{shown}: is a block device, which only `define file` can be"));
+        return Err(format!(
+            "{shown}: is a block device, which only `define file` can be"
+        ));
     }
     std::fs::File::open(&plan.path)
         .and_then(|file| sys::device_size(&file))
@@ -532,8 +587,8 @@ fn open_parent(path: &Path, find: bool) -> Result<(OwnedFd, CString), String> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let open = rustix::fs::open(&real, flags, Mode::empty())
         .map_err(|error| format!("opening {}: {error}", real.display()))?;
-    let name = CString::new(name.as_bytes())
-        .map_err(|_| format!("{shown}: no path has a zero in it"))?;
+    let name =
+        CString::new(name.as_bytes()).map_err(|_| format!("{shown}: no path has a zero in it"))?;
     Ok((open, name))
 }
 
@@ -543,7 +598,8 @@ fn refuse_precious(root: &Path) -> Result<(), String> {
     let home = home.and_then(|home| home.canonicalize().ok());
     let is_home = home.is_some_and(|home| home.starts_with(root));
     let of_system = [
-        "bin", "boot", "dev", "etc", "home", "lib", "lib64", "proc", "root", "run", "sbin", "sys", "usr", "var",
+        "bin", "boot", "dev", "etc", "home", "lib", "lib64", "proc", "root", "run", "sbin", "sys",
+        "usr", "var",
     ];
     let is_system = root.parent() == Some(Path::new("/"))
         && root
@@ -578,7 +634,10 @@ fn open_root(
         } else {
             ""
         };
-        format!("opening the fileset's directory {}: {error}{hint}", shown.display())
+        format!(
+            "opening the fileset's directory {}: {error}{hint}",
+            shown.display()
+        )
     })
 }
 
@@ -664,7 +723,13 @@ mod tests {
         let first = files(&folder.path().join("set"));
         assert_eq!(first.len(), 160);
         assert!(first.iter().all(|(_, size)| *size == 3000));
-        assert_eq!((fileset.files.count_existing(), fileset.leaf_dirs.count_existing()), (160, 8));
+        assert_eq!(
+            (
+                fileset.files.count_existing(),
+                fileset.leaf_dirs.count_existing()
+            ),
+            (160, 8)
+        );
         Fileset::make(plan(&folder), making(&halt)).unwrap();
         assert_eq!(files(&folder.path().join("set")), first);
     }
@@ -720,7 +785,10 @@ mod tests {
             };
             Fileset::make(plan(&folder), making).unwrap();
             let bytes = fs::read(&files(&folder.path().join("set"))[0].0).unwrap();
-            bytes.iter().collect::<std::collections::BTreeSet<_>>().len()
+            bytes
+                .iter()
+                .collect::<std::collections::BTreeSet<_>>()
+                .len()
         };
         assert!(distinct(false) > 200);
         assert_eq!(distinct(true), 1);

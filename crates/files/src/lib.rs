@@ -1,8 +1,11 @@
 //! An engine for workloads in filebench's language.
 
 mod aio;
+mod built_in;
 mod compile;
+mod explain;
 mod fileset;
+mod multi;
 mod number;
 mod paths;
 mod pool;
@@ -10,7 +13,9 @@ mod program;
 mod rate;
 mod recording;
 mod remove;
+mod result;
 mod run;
+mod script;
 mod shared;
 mod sync;
 mod sys;
@@ -19,3 +24,8 @@ mod testing;
 mod tree;
 mod verify;
 mod worker;
+
+pub use built_in::{names, purpose, text};
+pub use explain::Explanation;
+pub use result::FilesResult;
+pub use script::{Format, Phase, Request, Stop, carry_out, check, explain};

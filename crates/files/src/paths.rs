@@ -201,7 +201,15 @@ mod tests {
     #[test]
     fn names_have_eight_digits_or_as_many_as_they_need() {
         let mut buffer = PathBuffer::default();
-        for number in [1, 42, 99_999_999, 100_000_000, 999_999_999, 1_000_000_000, u32::MAX] {
+        for number in [
+            1,
+            42,
+            99_999_999,
+            100_000_000,
+            999_999_999,
+            1_000_000_000,
+            u32::MAX,
+        ] {
             let expected = format!("a/{number:08}");
             assert_eq!(buffer.write(b"a/", number).to_str(), Ok(expected.as_str()));
         }

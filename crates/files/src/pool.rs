@@ -125,12 +125,6 @@ impl Pool {
         }
     }
 
-    /// Marks this one as open, if it exists.
-    #[inline]
-    pub fn try_use(&self, index: usize) -> bool {
-        self.try_take(index, Want::Use)
-    }
-
     /// Marks one for removal that only `own` of the calling thread's slots have open.
     pub fn try_remove(&self, index: usize, own: u32) -> bool {
         self.states[index]
@@ -304,7 +298,12 @@ mod tests {
             .sum();
         // The upper 0.1 % point of chi-squared with 9 degrees of freedom.
         assert!(chi2 < 27.877, "{chi2} {counts:?}");
-        assert!(counts.iter().zip(&exists).all(|(count, exists)| *exists == (*count > 0)));
+        assert!(
+            counts
+                .iter()
+                .zip(&exists)
+                .all(|(count, exists)| *exists == (*count > 0))
+        );
     }
 
     #[test]
@@ -319,7 +318,10 @@ mod tests {
             let index = pool.take(Want::Use, Pick::Random(&mut random)).unwrap();
             counts[there.iter().position(|&one| one == index).unwrap()] += 1;
         }
-        assert!(counts.iter().all(|count| (400..600).contains(count)), "{counts:?}");
+        assert!(
+            counts.iter().all(|count| (400..600).contains(count)),
+            "{counts:?}"
+        );
     }
 
     #[test]
@@ -339,13 +341,22 @@ mod tests {
         let pool = pool(&[true]);
         let mut random = Random::new(1, 0);
         let index = pool.take(Want::Use, Pick::Random(&mut random)).unwrap();
-        assert_eq!(pool.take(Want::Remove, Pick::Random(&mut random)), Err(None::InUse));
+        assert_eq!(
+            pool.take(Want::Remove, Pick::Random(&mut random)),
+            Err(None::InUse)
+        );
         assert!(!pool.try_remove(index, 0));
         pool.close(index);
         assert_eq!(pool.take(Want::Remove, Pick::Random(&mut random)), Ok(0));
-        assert_eq!(pool.take(Want::Use, Pick::Random(&mut random)), Err(None::InUse));
+        assert_eq!(
+            pool.take(Want::Use, Pick::Random(&mut random)),
+            Err(None::InUse)
+        );
         pool.removed(index);
-        assert_eq!(pool.take(Want::Use, Pick::Random(&mut random)), Err(None::Empty));
+        assert_eq!(
+            pool.take(Want::Use, Pick::Random(&mut random)),
+            Err(None::Empty)
+        );
         assert_eq!(pool.take(Want::Make, Pick::Random(&mut random)), Ok(0));
         pool.made(index, true);
         assert!(pool.try_remove(index, 1), "only its own thread has it open");
@@ -367,7 +378,8 @@ mod tests {
                             if let Ok(index) = pool.take(Want::Make, Pick::Random(&mut random)) {
                                 pool.made(index, false);
                             }
-                        } else if let Ok(index) = pool.take(Want::Remove, Pick::Random(&mut random)) {
+                        } else if let Ok(index) = pool.take(Want::Remove, Pick::Random(&mut random))
+                        {
                             pool.removed(index);
                         }
                     }

@@ -137,7 +137,9 @@ mod tests {
     fn what_nobody_took_is_kept_for_five_seconds_and_no_longer() {
         let source = source(100);
         let now_ns = 60_000_000_000;
-        let at_once = (0..1000).filter(|_| source.take(1.0, now_ns) <= now_ns).count();
+        let at_once = (0..1000)
+            .filter(|_| source.take(1.0, now_ns) <= now_ns)
+            .count();
         assert_eq!(at_once, 500);
     }
 

@@ -4,11 +4,9 @@
 //! added since it last looked. Buckets are `HdrHistogram`'s with three digits, so that nothing is lost when they
 //! become one; a stretch of them is only there once something falls into it.
 
-use std::collections::BTreeMap;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use dyno_result::error::ErrorKind;
 use dyno_result::failure::ErrorCounts;
 use dyno_result::output::FailedOperation;
 use dyno_result::record::{HIGHEST_NS, Series, add, histogram};
@@ -148,7 +146,6 @@ struct Failures {
     /// Not yet written down.
     new: Vec<FailedOperation>,
     kept: usize,
-    first: BTreeMap<ErrorKind, String>,
 }
 
 /// All flowops of a run.
@@ -173,7 +170,6 @@ impl Recorder {
                 counts: vec![(ErrorCounts::default(), histogram()); flowops],
                 new: Vec::new(),
                 kept: 0,
-                first: BTreeMap::new(),
             }),
         }
     }
@@ -187,10 +183,6 @@ impl Recorder {
     #[cold]
     pub fn failed(&self, failed: FailedOperation, ns: u64) {
         let mut failures = self.failures.lock();
-        failures
-            .first
-            .entry(failed.kind)
-            .or_insert_with(|| failed.message.clone());
         let (counts, times) = &mut failures.counts[failed.index];
         counts.count(failed.kind);
         let noted = times.record(ns.min(HIGHEST_NS));
@@ -199,11 +191,6 @@ impl Recorder {
             failures.kept += 1;
             failures.new.push(failed);
         }
-    }
-
-    /// The first failure of a kind.
-    pub fn first(&self, kind: ErrorKind) -> Option<String> {
-        self.failures.lock().first.get(&kind).cloned()
     }
 }
 
@@ -249,7 +236,10 @@ fn take(shards: &[Vec<Shard>], flowop: usize, seen: &mut Seen) -> Did {
     let of = shards.iter().map(|shard| &shard[flowop]);
     for stretch in 0..STRETCHES {
         let mut now: Option<Box<[u64]>> = None;
-        for counts in of.clone().filter_map(|shard| shard.stretches[stretch].get()) {
+        for counts in of
+            .clone()
+            .filter_map(|shard| shard.stretches[stretch].get())
+        {
             let now = now.get_or_insert_with(|| vec![0; STRETCH].into_boxed_slice());
             for (sum, count) in now.iter_mut().zip(counts) {
                 *sum += count.load(Ordering::Relaxed);
@@ -257,7 +247,9 @@ fn take(shards: &[Vec<Shard>], flowop: usize, seen: &mut Seen) -> Did {
         }
         let Some(now) = now else { continue };
         for (bucket, count) in now.iter().enumerate() {
-            let before = seen.stretches[stretch].as_ref().map_or(0, |seen| seen[bucket]);
+            let before = seen.stretches[stretch]
+                .as_ref()
+                .map_or(0, |seen| seen[bucket]);
             if *count > before {
                 let noted = did
                     .series
@@ -269,7 +261,9 @@ fn take(shards: &[Vec<Shard>], flowop: usize, seen: &mut Seen) -> Did {
         seen.stretches[stretch] = Some(now);
     }
     let sum = |what: fn(&Shard) -> &AtomicU64| -> u64 {
-        of.clone().map(|shard| what(shard).load(Ordering::Relaxed)).sum()
+        of.clone()
+            .map(|shard| what(shard).load(Ordering::Relaxed))
+            .sum()
     };
     let since = |seen: &mut u64, now: u64| now - std::mem::replace(seen, now);
     did.bytes = since(&mut seen.bytes, sum(|shard| &shard.bytes));
@@ -319,7 +313,10 @@ mod tests {
                     })
                 })
                 .collect();
-            while !threads.iter().all(std::thread::ScopedJoinHandle::is_finished) {
+            while !threads
+                .iter()
+                .all(std::thread::ScopedJoinHandle::is_finished)
+            {
                 sum.add(&collector.take().0[1]);
             }
         });

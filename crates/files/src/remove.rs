@@ -95,7 +95,8 @@ fn walk(
             if halt.load(Ordering::Relaxed) {
                 return Err(Stop::Halted);
             }
-            let entry = entry.map_err(|error| Stop::Failed(format!("{}: {error}", path.join("/"))))?;
+            let entry =
+                entry.map_err(|error| Stop::Failed(format!("{}: {error}", path.join("/"))))?;
             let name = entry.file_name();
             if matches!(name.to_bytes(), b"." | b"..") {
                 continue;
@@ -186,7 +187,10 @@ mod tests {
         symlink(&outside, inner.join("00000009")).unwrap();
         let message = remove(&folder).unwrap_err();
         assert!(message.contains("00000001/00000002/00000009"), "{message}");
-        assert!(inner.join("00000001").exists(), "removed although it is refused");
+        assert!(
+            inner.join("00000001").exists(),
+            "removed although it is refused"
+        );
         assert!(outside.join("00000001").exists());
         fs::remove_dir_all(folder.path().join("set")).unwrap();
         symlink(&outside, folder.path().join("set")).unwrap();

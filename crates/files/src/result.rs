@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-use dyno_result::clock::nanoseconds;
 use dyno_result::failure::Failure;
 use dyno_result::figures::{Cpu, EndedBy, Figures, Outcome, Times, Warmup};
 use dyno_wml::ast::{Direction, FlowopClass, FlowopType};
@@ -191,7 +190,8 @@ impl FilesResult {
             let wrong = verified.any_wrong();
             let first = verified.first.lock().clone().unwrap_or_default();
             (wrong > 0).then(|| {
-                let message = format!("{wrong} reads did not give what was written; the first: {first}");
+                let message =
+                    format!("{wrong} reads did not give what was written; the first: {first}");
                 Failure::new("wrong_value", message)
             })
         });
@@ -256,7 +256,11 @@ impl FilesResult {
                 (None, EndedBy::Signal) => Outcome::Partial,
                 (None, _) => Outcome::Ok,
             },
-            ended_by: if error.is_some() { EndedBy::Error } else { ended_by },
+            ended_by: if error.is_some() {
+                EndedBy::Error
+            } else {
+                ended_by
+            },
             error,
             phase: about.phase,
             kind_of_loop: "closed",
@@ -378,7 +382,11 @@ fn times(latency: &Histogram<u64>) -> (f64, f64, f64) {
         return (0.0, 0.0, 0.0);
     }
     let ms = |ns: f64| ns / 1e6;
-    (ms(latency.min() as f64), ms(latency.mean()), ms(latency.max() as f64))
+    (
+        ms(latency.min() as f64),
+        ms(latency.mean()),
+        ms(latency.max() as f64),
+    )
 }
 
 /// How many took less than 2^i ns and not less than half of that, for i from 0 to 63.
@@ -395,9 +403,4 @@ fn powers(latency: &Histogram<u64>) -> Vec<String> {
 /// `seconds` as a duration, so far as it is one.
 pub fn duration(seconds: f64) -> std::time::Duration {
     std::time::Duration::try_from_secs_f64(seconds.max(0.0)).unwrap_or(std::time::Duration::MAX)
-}
-
-/// Whether a duration is one that clocks can count.
-pub fn is_countable(duration: std::time::Duration) -> bool {
-    nanoseconds(duration) < u64::MAX / 4
 }

@@ -108,9 +108,9 @@ pub fn run<E>(
         start: Event::default(),
         stop: Event::default(),
         started: AtomicU64::new(0),
-        limit_ns: manner.limit.map_or(u64::MAX >> 1, |limit| {
-            nanoseconds(limit + manner.warmup)
-        }),
+        limit_ns: manner
+            .limit
+            .map_or(u64::MAX >> 1, |limit| nanoseconds(limit + manner.warmup)),
         last_ns: AtomicU64::new(0),
         unready: AtomicUsize::new(threads),
         all_ready: Event::default(),
@@ -252,10 +252,7 @@ struct Part<'a> {
 
 impl Part<'_> {
     /// Lets the threads go, and collects until the run is over.
-    fn carry_out<E>(
-        &mut self,
-        each: &mut impl FnMut(Interval) -> Result<(), E>,
-    ) -> Result<(), E> {
+    fn carry_out<E>(&mut self, each: &mut impl FnMut(Interval) -> Result<(), E>) -> Result<(), E> {
         self.cpu = cpu_so_far();
         self.measured_from_ns = now_ns();
         let begun = Instant::now();
@@ -312,7 +309,11 @@ impl Part<'_> {
         let cpu = cpu_so_far();
         let spent = cpu - self.cpu;
         self.cpu = cpu;
-        let into = if warmup { &mut self.warmup } else { &mut self.did };
+        let into = if warmup {
+            &mut self.warmup
+        } else {
+            &mut self.did
+        };
         for (sum, did) in into.iter_mut().zip(&did) {
             sum.add(did);
         }

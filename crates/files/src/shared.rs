@@ -69,7 +69,10 @@ impl Verified {
 
     /// Whether anything was wrong.
     pub fn any_wrong(&self) -> u64 {
-        self.wrong.iter().map(|count| count.load(Ordering::Relaxed)).sum()
+        self.wrong
+            .iter()
+            .map(|count| count.load(Ordering::Relaxed))
+            .sum()
     }
 
     /// What it has come to by now.

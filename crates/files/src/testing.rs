@@ -11,10 +11,8 @@ impl Folder {
     pub fn new(name: &str) -> Self {
         static NUMBER: AtomicU32 = AtomicU32::new(0);
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
-        let path = std::env::temp_dir().join(format!(
-            "dyno-files-{name}-{}-{number}",
-            std::process::id()
-        ));
+        let path =
+            std::env::temp_dir().join(format!("dyno-files-{name}-{}-{number}", std::process::id()));
         std::fs::create_dir_all(&path).unwrap();
         Self(path)
     }

@@ -246,11 +246,16 @@ mod tests {
         shape.depth = Some(Number::Fixed(2.0));
         let tree = tree(&shape);
         let mut widths = vec![0_u32; tree.dirs.len()];
-        tree.files.iter().for_each(|file| widths[file.dir as usize] += 1);
+        tree.files
+            .iter()
+            .for_each(|file| widths[file.dir as usize] += 1);
         let widths: Vec<f64> = widths[1..].iter().map(|&width| f64::from(width)).collect();
         let mean = widths.iter().sum::<f64>() / widths.len() as f64;
-        let variance =
-            widths.iter().map(|width| (width - mean).powi(2)).sum::<f64>() / widths.len() as f64;
+        let variance = widths
+            .iter()
+            .map(|width| (width - mean).powi(2))
+            .sum::<f64>()
+            / widths.len() as f64;
         // Rounded up, so half a file more than the mean of 20; the variance is 20^2 / 1.5.
         assert!((mean - 20.5).abs() < 0.6, "{mean}");
         assert!((variance / 266.7 - 1.0).abs() < 0.1, "{variance}");
@@ -287,7 +292,11 @@ mod tests {
         assert_eq!((flat.dirs.len(), flat.depth), (8, 2));
         let mut deep = shape(10, 2, 0.0);
         deep.depth = Some(Number::Fixed(100_000.0));
-        assert!(Tree::new(&deep, &mut Random::new(1, 0)).unwrap_err().contains("deep"));
+        assert!(
+            Tree::new(&deep, &mut Random::new(1, 0))
+                .unwrap_err()
+                .contains("deep")
+        );
     }
 
     #[test]

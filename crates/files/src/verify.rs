@@ -147,7 +147,9 @@ fn wrong_with(
     // A part of a block, or a block of which a part was overwritten: what is of the header may be of any write, and
     // the rest must be what belongs there. Of the header nothing more is known than that the sum cannot be right.
     let body = HEADER.saturating_sub(within).min(piece.len());
-    if piece[body..] == expected[body..] && header_may_be(identity, place, within, &piece[..body], expected) {
+    if piece[body..] == expected[body..]
+        && header_may_be(identity, place, within, &piece[..body], expected)
+    {
         return None;
     }
     if piece.iter().all(|&byte| byte == 0) {

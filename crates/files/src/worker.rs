@@ -166,7 +166,9 @@ impl<'a> Worker<'a> {
         let plan = self.plan;
         while self.steps(&plan.steps).is_ok() {}
         self.end_writes();
-        self.shared.last_ns.fetch_max(self.last_ns, Ordering::Relaxed);
+        self.shared
+            .last_ns
+            .fetch_max(self.last_ns, Ordering::Relaxed);
         if !self.drawn.is_empty() {
             let mut all = self.shared.drawn.lock();
             for (flowop, count, sum, squares) in &self.drawn {
@@ -585,7 +587,10 @@ impl<'a> Worker<'a> {
             (set, file)
         } else {
             let (set, fileset) = self.fileset(operation)?;
-            (set, self.pick(operation, &fileset.files, Want::Remove, false)?)
+            (
+                set,
+                self.pick(operation, &fileset.files, Want::Remove, false)?,
+            )
         };
         let fileset = &self.shared.filesets[set];
         let Store::Tree(places) = &fileset.store else {
@@ -607,8 +612,7 @@ impl<'a> Worker<'a> {
         if operation.fd > 0
             && let Some(open) = &self.slots[operation.fd].open
         {
-            rustix::fs::fstat(open)
-                .map_err(|error| failure(error, "looking at an open file"))?;
+            rustix::fs::fstat(open).map_err(|error| failure(error, "looking at an open file"))?;
             return Ok(Flow::Did(0));
         }
         let (_, fileset) = self.fileset(operation)?;
@@ -621,7 +625,8 @@ impl<'a> Worker<'a> {
             Store::Device { path, .. } => rustix::fs::stat(path.as_c_str()),
         };
         fileset.files.close(file);
-        status.map_err(|error| failure(error, &format!("looking at {}", fileset.describe(file))))?;
+        status
+            .map_err(|error| failure(error, &format!("looking at {}", fileset.describe(file))))?;
         Ok(Flow::Did(0))
     }
 
@@ -664,7 +669,10 @@ impl<'a> Worker<'a> {
             // Memory of its own is as large as was ever needed.
             if self.memory.len() < length {
                 let mut memory = Memory::new(length, false).map_err(|error| {
-                    Flow::Failed(ErrorKind::OutOfMemory, format!("{length} bytes of memory: {error}"))
+                    Flow::Failed(
+                        ErrorKind::OutOfMemory,
+                        format!("{length} bytes of memory: {error}"),
+                    )
                 })?;
                 if !self.shared.compat {
                     fill_random(memory.all(), &mut self.random);
@@ -1077,7 +1085,11 @@ impl<'a> Worker<'a> {
         let (_, fileset, file) = self.in_slot(slot)?;
         let working_set = self.working_set(operation, fileset, file);
         let offset = self.offset(working_set, size)?;
-        if self.aio.as_ref().is_some_and(|aio| aio.outstanding() >= aio::MOST) {
+        if self
+            .aio
+            .as_ref()
+            .is_some_and(|aio| aio.outstanding() >= aio::MOST)
+        {
             self.take_ended(1)?;
             self.begun = self.shared.clock.raw();
         }
@@ -1188,7 +1200,11 @@ impl<'a> Worker<'a> {
     }
 
     fn wake(&mut self, operation: &Operation) -> Attempt<Flow> {
-        for waiting in operation.wakes.iter().flat_map(|&of| &self.shared.waiting[of]) {
+        for waiting in operation
+            .wakes
+            .iter()
+            .flat_map(|&of| &self.shared.waiting[of])
+        {
             if let Waiting::Sleeper(sleeper) = waiting {
                 sleeper.wake();
             }
@@ -1206,7 +1222,11 @@ impl<'a> Worker<'a> {
 
     fn post(&mut self, operation: &Operation) -> Attempt<Flow> {
         let value = operation.value.sample_count(&mut self.random);
-        for waiting in operation.wakes.iter().flat_map(|&of| &self.shared.waiting[of]) {
+        for waiting in operation
+            .wakes
+            .iter()
+            .flat_map(|&of| &self.shared.waiting[of])
+        {
             if let Waiting::Semaphore(semaphore) = waiting
                 && !semaphore.post(value, operation.blocking)
             {
@@ -1243,7 +1263,11 @@ impl<'a> Worker<'a> {
                     Ok(())
                 };
             }
-            if self.shared.stop.wait_for(Duration::from_nanos(until_ns - now_ns)) {
+            if self
+                .shared
+                .stop
+                .wait_for(Duration::from_nanos(until_ns - now_ns))
+            {
                 return Err(Flow::End);
             }
         }
@@ -1319,7 +1343,11 @@ impl<'a> Worker<'a> {
 
     fn draw(&mut self, operation: &Operation) -> Attempt<Flow> {
         let value = operation.value.sample(&mut self.random);
-        let drawn = match self.drawn.iter_mut().find(|drawn| drawn.0 == operation.index) {
+        let drawn = match self
+            .drawn
+            .iter_mut()
+            .find(|drawn| drawn.0 == operation.index)
+        {
             Some(drawn) => drawn,
             None => {
                 self.drawn.push((operation.index, 0, 0.0, 0.0));
@@ -1367,7 +1395,9 @@ fn failure(error: Errno, doing: &str) -> Flow {
         _ => ErrorKind::Io,
     };
     let hint = match error {
-        Errno::INVAL => " (with directio, sizes and places must be multiples of the device's blocks)",
+        Errno::INVAL => {
+            " (with directio, sizes and places must be multiples of the device's blocks)"
+        }
         Errno::MFILE | Errno::NFILE => " (the limit of open files)",
         _ => "",
     };

@@ -13,7 +13,7 @@ use serde::Serialize;
 use crate::clock::{nanoseconds, now_ns};
 use crate::error::ErrorKind;
 use crate::figures::{Cpu, FailedLine, IntervalLine};
-use crate::record::Recording;
+use crate::record::{Recording, Series};
 
 /// Failed operations that are written down one by one; all are counted.
 const MOST_FAILED: u64 = 10_000;
@@ -107,8 +107,18 @@ impl Output {
 
     /// Writes down one interval.
     pub fn interval(&mut self, span: Span, recording: &Recording) -> io::Result<()> {
+        self.interval_of(span, &recording.series)?;
+        self.histogram(span, "schedule", ".lag", recording.lag.as_ref())
+    }
+
+    /// Writes down one interval of a closed loop: what was recorded of each operation.
+    pub fn interval_of<'a>(
+        &mut self,
+        span: Span,
+        all: impl IntoIterator<Item = &'a Series>,
+    ) -> io::Result<()> {
         let names = self.operations.clone();
-        for (operation, series) in names.iter().zip(&recording.series) {
+        for (operation, series) in names.iter().zip(all) {
             let line = IntervalLine::new(span, operation, series);
             serde_json::to_writer(&mut self.intervals, &line)?;
             self.intervals.write_all(b"\n")?;
@@ -116,7 +126,7 @@ impl Output {
             self.histogram(span, operation, ".service", series.service.as_ref())?;
             self.histogram(span, operation, ".failed", Some(&series.failed))?;
         }
-        self.histogram(span, "schedule", ".lag", recording.lag.as_ref())
+        Ok(())
     }
 
     /// Adds a histogram to the log, if there is anything in it.
