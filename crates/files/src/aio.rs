@@ -49,7 +49,7 @@ pub struct Aio {
 }
 
 enum Engine {
-    Ring(IoUring),
+    Ring(Box<IoUring>),
     Threads(Helpers),
 }
 
@@ -83,7 +83,7 @@ impl Aio {
         };
         let engine = match (threads, ring) {
             (false, ring) => match ring() {
-                Ok(ring) => Engine::Ring(ring),
+                Ok(ring) => Engine::Ring(Box::new(ring)),
                 Err(_) => Engine::Threads(Helpers::new()?),
             },
             (true, _) => Engine::Threads(Helpers::new()?),
@@ -119,17 +119,13 @@ impl Aio {
         pending: Pending,
     ) -> io::Result<()> {
         let data = pending.data.as_deref().unwrap_or(data);
+        // The pending write's own data stay where they are when it is moved: they are on the heap.
         let (start, length) = (data.as_ptr(), u32::try_from(data.len()).unwrap_or(u32::MAX));
-        let key = match self.free.pop() {
-            Some(key) => {
-                self.pending[key] = Some(pending);
-                key
-            }
-            None => {
-                self.pending.push(Some(pending));
-                self.pending.len() - 1
-            }
-        };
+        let key = self.free.pop().unwrap_or_else(|| {
+            self.pending.push(None);
+            self.pending.len() - 1
+        });
+        self.pending[key] = Some(pending);
         self.outstanding += 1;
         match &mut self.engine {
             Engine::Ring(ring) => {

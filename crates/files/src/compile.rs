@@ -406,40 +406,7 @@ impl<'a> Compiler<'a> {
             inside.slots = SLOTS;
         }
         inside.asynchronous |= kind == FlowopType::AioWrite;
-        let waits = match kind {
-            FlowopType::SemBlock => Some(match attributes.get(FlowopAttribute::HighWater) {
-                Some(value) => Some(count(variables.fixed(value)?)),
-                None => Some(1),
-            }),
-            FlowopType::Block => Some(None),
-            _ => None,
-        };
-        let waits = waits.map(|high_water| {
-            self.program.waits.push(Wait {
-                name: name.clone(),
-                high_water,
-                count: inside.threads,
-            });
-            self.program.waits.len() - 1
-        });
-        if let Some(value) = attributes.get(FlowopAttribute::Target) {
-            let target = variables.name(value)?;
-            if matches!(kind, FlowopType::Wakeup | FlowopType::SemPost) {
-                self.wakers.push((inside.thread, local, target, value.at));
-            } else {
-                inside.targets.push((local, target, value.at));
-            }
-        } else if matches!(kind, FlowopType::Wakeup | FlowopType::SemPost) {
-            return Err(self.error(
-                flowop.at,
-                format!(
-                    "{} has no target, expected the name of a flowop that waits",
-                    kind.name()
-                ),
-            ));
-        } else if is_counting(kind) {
-            self.program.counts_processes = true;
-        }
+        let waits = self.ties(flowop, kind, (&name, local), variables, inside)?;
         inside.names.push((name.clone(), kind));
         Ok(Operation {
             index: self.named(name, kind),
@@ -467,6 +434,53 @@ impl<'a> Compiler<'a> {
             wakes: Vec::new(),
             waits,
         })
+    }
+
+    /// What ties a flowop to others: where it waits itself, and the names of those that it looks at, wakes or posts to.
+    fn ties(
+        &mut self,
+        flowop: &Flowop,
+        kind: FlowopType,
+        (name, local): (&str, usize),
+        variables: &Variables,
+        inside: &mut Inside,
+    ) -> Compiled<Option<usize>> {
+        let attributes = &flowop.attributes;
+        let waits = match kind {
+            FlowopType::SemBlock => Some(match attributes.get(FlowopAttribute::HighWater) {
+                Some(value) => Some(count(variables.fixed(value)?)),
+                None => Some(1),
+            }),
+            FlowopType::Block => Some(None),
+            _ => None,
+        };
+        let waits = waits.map(|high_water| {
+            self.program.waits.push(Wait {
+                name: name.to_owned(),
+                high_water,
+                count: inside.threads,
+            });
+            self.program.waits.len() - 1
+        });
+        if let Some(value) = attributes.get(FlowopAttribute::Target) {
+            let target = variables.name(value)?;
+            if matches!(kind, FlowopType::Wakeup | FlowopType::SemPost) {
+                self.wakers.push((inside.thread, local, target, value.at));
+            } else {
+                inside.targets.push((local, target, value.at));
+            }
+        } else if matches!(kind, FlowopType::Wakeup | FlowopType::SemPost) {
+            return Err(self.error(
+                flowop.at,
+                format!(
+                    "{} has no target, expected the name of a flowop that waits",
+                    kind.name()
+                ),
+            ));
+        } else if is_counting(kind) {
+            self.program.counts_processes = true;
+        }
+        Ok(waits)
     }
 
     /// What could only fail when it is carried out.

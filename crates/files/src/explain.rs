@@ -237,7 +237,7 @@ fn describe(program: &Program, plans: &[Plan], operation: &Operation) -> String 
     match &operation.io_size {
         Number::Fixed(0.0) => {}
         Number::Fixed(bytes) => add("", size(crate::number::count(*bytes))),
-        bytes => add("bytes ", number(bytes)),
+        bytes @ Number::Random(_) => add("bytes ", number(bytes)),
     }
     for (is, word) in [
         (operation.random, "at random places"),

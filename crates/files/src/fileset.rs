@@ -30,6 +30,7 @@ const MOST_HANDLES: usize = 1024;
 
 /// What a workload says of a fileset.
 #[derive(Clone, Debug)]
+#[allow(clippy::struct_excessive_bools)] // the language's attributes
 pub struct Plan {
     /// Its name.
     pub name: String,
@@ -525,10 +526,12 @@ pub fn share_of(count: usize, percentage: f64) -> usize {
 
 /// Fills memory with random bytes.
 pub fn fill_random(bytes: &mut [u8], random: &mut Random) {
-    for eight in bytes.chunks_mut(8) {
-        let number = random.next_u64().to_le_bytes();
-        eight.copy_from_slice(&number[..eight.len()]);
+    let (eights, rest) = bytes.as_chunks_mut::<8>();
+    for eight in eights {
+        *eight = random.next_u64().to_le_bytes();
     }
+    let last = random.next_u64().to_le_bytes();
+    rest.copy_from_slice(&last[..rest.len()]);
 }
 
 /// Fisher and Yates's shuffle of all indices.
@@ -571,9 +574,8 @@ fn device_at(plan: &Plan) -> Result<Option<u64>, String> {
 /// Opens the directory that a fileset's tree is in, which is made if need be, and gives the tree's name there.
 fn open_parent(path: &Path, find: bool) -> Result<(OwnedFd, CString), String> {
     let shown = path.display();
-    let name = match path.components().next_back() {
-        Some(Component::Normal(name)) => name,
-        _ => return Err(format!("{shown}: is no place for a fileset")),
+    let Some(Component::Normal(name)) = path.components().next_back() else {
+        return Err(format!("{shown}: is no place for a fileset"));
     };
     let parent = path.parent().unwrap_or(Path::new("/"));
     if !find {

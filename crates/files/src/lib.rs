@@ -17,6 +17,7 @@ mod result;
 mod run;
 mod script;
 mod shared;
+mod space;
 mod sync;
 mod sys;
 #[cfg(test)]

@@ -162,7 +162,7 @@ impl Pool {
     fn settle(&self, index: usize, exists: u32, opened: u32) {
         let settled =
             self.states[index].fetch_update(Ordering::Release, Ordering::Relaxed, |state| {
-                Some(exists | (state & OPEN) + opened)
+                Some(exists | ((state & OPEN) + opened))
             });
         debug_assert!(settled.is_ok());
     }

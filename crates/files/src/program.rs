@@ -104,6 +104,7 @@ pub enum Step {
 
 /// A flowop.
 #[derive(Clone, Debug)]
+#[allow(clippy::struct_excessive_bools)] // the language's attributes
 pub struct Operation {
     /// Its place among the names that figures are kept of.
     pub index: usize,

@@ -84,13 +84,13 @@ fn walk(
         path.push(name.to_string_lossy().into_owned());
         path.join("/")
     };
-    let mut buffer = Box::new([const { MaybeUninit::<u8>::uninit() }; 32 * 1024]);
+    let mut buffer = vec![const { MaybeUninit::<u8>::uninit() }; 32 * 1024];
     // What is removed while a directory is read may hide what comes after it: read again until it is empty.
     loop {
         let mut removed = false;
         let own = rustix::fs::openat(dir, c".", DIRECTORY, Mode::empty())
             .map_err(|error| Stop::Failed(format!("{}: {error}", path.join("/"))))?;
-        let mut entries = RawDir::new(&own, &mut *buffer);
+        let mut entries = RawDir::new(&own, &mut buffer);
         while let Some(entry) = entries.next() {
             if halt.load(Ordering::Relaxed) {
                 return Err(Stop::Halted);

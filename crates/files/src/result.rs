@@ -11,7 +11,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use crate::fileset::Made;
-use crate::program::{Named, Program};
+use crate::program::{Named, Program, ThreadPlan};
 use crate::recording::{Did, total};
 use crate::run::Ran;
 use crate::verify::Wrong;
@@ -139,6 +139,7 @@ pub struct About {
 
 impl FilesResult {
     /// The result of a run.
+    #[must_use]
     pub fn of_run(about: About, program: &Program, ran: &Ran) -> Self {
         let timed_out = ran.ended_by == EndedBy::Duration;
         let seconds = ran.times.elapsed_s;
@@ -224,7 +225,7 @@ impl FilesResult {
                 })
                 .collect(),
             cpu: ran.cpu,
-            clients: program.threads.iter().map(|plan| plan.count()).sum(),
+            clients: program.threads.iter().map(ThreadPlan::count).sum(),
             ..Self::nothing(about, ran.ended_by, error)
         };
         if result.error.is_none() {
@@ -238,6 +239,7 @@ impl FilesResult {
     }
 
     /// The result where nothing ran: the filesets were made, or could not be.
+    #[must_use]
     pub fn nothing(about: About, ended_by: EndedBy, error: Option<Failure>) -> Self {
         let mut times = Times::default();
         if let Some(creation) = &about.creation {

@@ -14,7 +14,7 @@ use quanta::Clock;
 
 use crate::fileset::Fileset;
 use crate::number::Number;
-use crate::program::Program;
+use crate::program::{Program, ThreadPlan};
 use crate::rate::Source;
 use crate::recording::{Collector, Did, Recorder};
 use crate::shared::{ProcessCounts, QuitMode, Shared, Verified, Waiting};
@@ -93,7 +93,7 @@ pub fn run<E>(
     print: &(dyn Fn(&str) + Sync),
     mut each: impl FnMut(Interval) -> Result<(), E>,
 ) -> Result<Ran, E> {
-    let threads: usize = program.threads.iter().map(|plan| plan.count()).sum();
+    let threads: usize = program.threads.iter().map(ThreadPlan::count).sum();
     let recorder = Recorder::new(program.flowops.len(), threads);
     let rate = program.rate.clone().unwrap_or(Number::Fixed(0.0));
     let shared = Shared {

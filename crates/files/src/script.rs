@@ -27,6 +27,7 @@ use crate::program::Program;
 use crate::recording::{Did, total};
 use crate::result::{About, Creation, FilesResult, duration, is_counted, table};
 use crate::run::{Interval, Manner, run};
+use crate::space;
 
 /// How long a run is that says nothing of it.
 const DEFAULT_SECONDS: f64 = 60.0;
@@ -69,6 +70,7 @@ pub enum Format {
 
 /// What is wanted of a workload.
 #[derive(Clone, Debug)]
+#[allow(clippy::struct_excessive_bools)] // switches of a command line
 pub struct Request<'a> {
     /// The workload.
     pub script: &'a Script,
@@ -494,19 +496,14 @@ impl<'a> Walk<'a> {
             let message = format!("workloads load each other more than {DEEPEST} deep");
             return Err(self.defined.error(at, message).into());
         }
-        match find(self.request.beside, &name) {
-            Some(script) => {
-                let script = script?;
-                self.commands(&script.commands, depth + 1)
-            }
-            None => {
-                let known = built_in::names().collect::<Vec<_>>().join(", ");
-                let message = format!(
-                    "there is no workload {name}, expected a file {name}.f beside this one, or one of {known}"
-                );
-                Err(self.defined.error(at, message).into())
-            }
-        }
+        let Some(script) = find(self.request.beside, &name) else {
+            let known = built_in::names().collect::<Vec<_>>().join(", ");
+            let message = format!(
+                "there is no workload {name}, expected a file {name}.f beside this one, or one of {known}"
+            );
+            return Err(self.defined.error(at, message).into());
+        };
+        self.commands(&script?.commands, depth + 1)
     }
 
     fn list(&self, listed: Listed) -> Result<(), Trouble> {
@@ -597,6 +594,10 @@ impl<'a> Walk<'a> {
             handles: handles(self.defined.processes.len()),
             halt: &request.halt,
         };
+        if !making.find {
+            space::refuse_too_large(&self.plans[self.filesets.len()..], request.seed)
+                .map_err(|message| Trouble::Failed(Failure::new("disk_full", message)))?;
+        }
         self.say("Populating and pre-allocating filesets");
         let mut creation = self.creation.unwrap_or(Creation {
             started_ns: now_ns(),
@@ -652,6 +653,8 @@ impl<'a> Walk<'a> {
             return Ok(Ended::NotRun);
         }
         let program = self.defined.program(&self.plans)?;
+        space::refuse_too_much_memory(&program)
+            .map_err(|message| Trouble::Failed(Failure::new("out_of_memory", message)))?;
         self.settle_filesets(&program);
         let request = self.request;
         let seconds = self.seconds(asked)?;

@@ -5,8 +5,11 @@
 use std::io;
 use std::ptr::NonNull;
 
-use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous, munmap};
+use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous, munmap};
 use rustix::thread::UnshareFlags;
+
+/// Pages of that size make copies to and from large memory cheaper.
+const LARGE_PAGE: usize = 2 << 20;
 
 /// Memory of its own mapping: aligned to pages, there from the start.
 #[derive(Debug)]
@@ -33,9 +36,17 @@ impl Memory {
                 std::ptr::null_mut(),
                 length,
                 ProtFlags::READ | ProtFlags::WRITE,
-                kind | MapFlags::POPULATE,
+                kind,
             )
         }?;
+        // SAFETY: advice on the new mapping, which is nobody else's. Where large pages are not to be had, small ones
+        // do; where it cannot be there from the start, it comes when it is used.
+        unsafe {
+            if length >= LARGE_PAGE {
+                let _ = madvise(start, length, Advice::LinuxHugepage);
+            }
+            let _ = madvise(start, length, Advice::LinuxPopulateWrite);
+        }
         let start = NonNull::new(start.cast()).ok_or_else(|| io::Error::other("no memory"))?;
         Ok(Self { start, length })
     }

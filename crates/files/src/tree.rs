@@ -212,7 +212,7 @@ mod tests {
             entries,
             leaf_dirs: 0,
             size: Number::Fixed(1000.0),
-            width: Number::Fixed(width),
+            width: Number::Fixed(width as f64),
             depth: None,
             gamma,
         }

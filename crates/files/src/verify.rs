@@ -5,6 +5,8 @@
 //! which only a part is written, follow from the file, its life and their place alone: so whatever pieces a file
 //! was written in, each byte says whether it belongs where it is found.
 
+#![allow(clippy::cast_possible_truncation)] // of places within a block, and of halves of words
+
 use dyno_load::mix64;
 
 /// Bytes of a block.

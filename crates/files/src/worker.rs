@@ -1,5 +1,6 @@
 //! One thread: carries out its flowops from the first to the last, over and over, until the run ends.
 
+use std::collections::BTreeMap;
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::Ordering;
@@ -100,7 +101,7 @@ pub struct Worker<'a> {
     begun: u64,
     ended: Option<u64>,
     last_ns: u64,
-    drawn: Vec<(usize, u64, f64, f64)>,
+    drawn: BTreeMap<usize, (u64, f64, f64)>,
 }
 
 impl<'a> Worker<'a> {
@@ -156,7 +157,7 @@ impl<'a> Worker<'a> {
             begun: 0,
             ended: None,
             last_ns: 0,
-            drawn: Vec::new(),
+            drawn: BTreeMap::new(),
         })
     }
 
@@ -171,7 +172,7 @@ impl<'a> Worker<'a> {
             .fetch_max(self.last_ns, Ordering::Relaxed);
         if !self.drawn.is_empty() {
             let mut all = self.shared.drawn.lock();
-            for (flowop, count, sum, squares) in &self.drawn {
+            for (flowop, (count, sum, squares)) in &self.drawn {
                 let of = all.entry(*flowop).or_default();
                 *of = (of.0 + count, of.1 + sum, of.2 + squares);
             }
@@ -322,18 +323,18 @@ impl<'a> Worker<'a> {
             FlowopType::AioWrite => self.begin_write(operation),
             FlowopType::AioWait => self.await_writes(operation),
             FlowopType::Block => self.block(operation),
-            FlowopType::Wakeup => self.wake(operation),
+            FlowopType::Wakeup => Ok(self.wake(operation)),
             FlowopType::SemBlock => self.take_posts(operation),
             FlowopType::SemPost => self.post(operation),
-            FlowopType::Hog => self.hog(operation),
+            FlowopType::Hog => Ok(self.hog(operation)),
             FlowopType::Delay => self.delay(operation),
             FlowopType::EventLimit => self.take_events(operation, 1.0),
             FlowopType::IopsLimit | FlowopType::OpsLimit | FlowopType::BwLimit => {
                 self.limit(operation)
             }
             FlowopType::FinishOnCount | FlowopType::FinishOnBytes => self.finish_on(operation),
-            FlowopType::Print => self.print(operation),
-            FlowopType::TestRandVar => self.draw(operation),
+            FlowopType::Print => Ok(self.print(operation)),
+            FlowopType::TestRandVar => Ok(self.draw(operation)),
         };
         attempt.unwrap_or_else(|flow| flow)
     }
@@ -631,7 +632,7 @@ impl<'a> Worker<'a> {
     }
 
     /// The bytes of a file that are worked on.
-    fn working_set(&self, operation: &Operation, fileset: &Fileset, file: usize) -> u64 {
+    fn working_set(operation: &Operation, fileset: &Fileset, file: usize) -> u64 {
         if operation.working_set > 0 {
             operation.working_set
         } else {
@@ -708,7 +709,7 @@ impl<'a> Worker<'a> {
         let (_, fileset, file) = self.in_slot(slot)?;
         let place = self.place(index(size), operation.direct)?;
         let position = if operation.random {
-            let working_set = self.working_set(operation, fileset, file);
+            let working_set = Self::working_set(operation, fileset, file);
             self.offset(working_set, size)?
         } else {
             self.slots[slot].position
@@ -780,7 +781,7 @@ impl<'a> Worker<'a> {
         self.ensure_open(operation, slot)?;
         let (_, fileset, file) = self.in_slot(slot)?;
         let size = match operation.io_size.sample_count(&mut self.random) {
-            0 => self.working_set(operation, fileset, file).max(1),
+            0 => Self::working_set(operation, fileset, file).max(1),
             size => size,
         };
         let place = self.place(index(size), operation.direct)?;
@@ -828,7 +829,7 @@ impl<'a> Worker<'a> {
         let place = self.place(index(size), operation.direct)?;
         let (_, fileset, file) = self.in_slot(slot)?;
         if operation.random {
-            let working_set = self.working_set(operation, fileset, file);
+            let working_set = Self::working_set(operation, fileset, file);
             let offset = self.offset(working_set, size)?;
             self.write_at(slot, place, index(size), offset)?;
         } else if self.slots[slot].position == AT_END {
@@ -848,7 +849,7 @@ impl<'a> Worker<'a> {
         let source = self.slots[operation.source].entry;
         let total = match source {
             Some((set, file)) => self.shared.filesets[set].size(file),
-            None => self.working_set(operation, fileset, file),
+            None => Self::working_set(operation, fileset, file),
         };
         let size = match operation.io_size.sample_count(&mut self.random) {
             0 => total,
@@ -1067,7 +1068,7 @@ impl<'a> Worker<'a> {
         let open = places
             .open_dir(u32::try_from(dir).unwrap_or(u32::MAX))
             .map_err(failed)?;
-        let mut buffer = [const { MaybeUninit::<u8>::uninit() }; 32 * 1024];
+        let mut buffer = [const { MaybeUninit::<u8>::uninit() }; 16 * 1024];
         let mut entries = RawDir::new(&open, &mut buffer);
         let mut bytes = 0;
         while let Some(entry) = entries.next() {
@@ -1083,7 +1084,7 @@ impl<'a> Worker<'a> {
         let length = index(size);
         let place = self.place(length, operation.direct)?;
         let (_, fileset, file) = self.in_slot(slot)?;
-        let working_set = self.working_set(operation, fileset, file);
+        let working_set = Self::working_set(operation, fileset, file);
         let offset = self.offset(working_set, size)?;
         if self
             .aio
@@ -1141,10 +1142,10 @@ impl<'a> Worker<'a> {
     /// Waits for all writes that are under way.
     #[cold]
     fn end_writes(&mut self) {
-        if let Some(mut aio) = self.aio.take() {
-            if aio.drain(|ended| self.note_ended(ended)).is_ok() {
-                self.aio = Some(aio);
-            }
+        if let Some(mut aio) = self.aio.take()
+            && aio.drain(|ended| self.note_ended(ended)).is_ok()
+        {
+            self.aio = Some(aio);
         }
     }
 
@@ -1199,7 +1200,7 @@ impl<'a> Worker<'a> {
         }
     }
 
-    fn wake(&mut self, operation: &Operation) -> Attempt<Flow> {
+    fn wake(&mut self, operation: &Operation) -> Flow {
         for waiting in operation
             .wakes
             .iter()
@@ -1209,7 +1210,7 @@ impl<'a> Worker<'a> {
                 sleeper.wake();
             }
         }
-        Ok(Flow::Did(0))
+        Flow::Did(0)
     }
 
     fn take_posts(&mut self, operation: &Operation) -> Attempt<Flow> {
@@ -1237,10 +1238,10 @@ impl<'a> Worker<'a> {
     }
 
     /// Stores a byte into the thread's memory, so many times.
-    fn hog(&mut self, operation: &Operation) -> Attempt<Flow> {
+    fn hog(&mut self, operation: &Operation) -> Flow {
         let times = operation.value.sample_count(&mut self.random);
         sys::store_bytes(self.memory.all(), times);
-        Ok(Flow::Did(0))
+        Flow::Did(0)
     }
 
     fn delay(&mut self, operation: &Operation) -> Attempt<Flow> {
@@ -1333,31 +1334,21 @@ impl<'a> Worker<'a> {
         Err(Flow::End)
     }
 
-    fn print(&mut self, operation: &Operation) -> Attempt<Flow> {
+    fn print(&mut self, operation: &Operation) -> Flow {
         (self.shared.print)(&format!(
             "{} {} {}: {}",
             self.plan.process, self.plan.name, self.instance, operation.text
         ));
-        Ok(Flow::Did(0))
+        Flow::Did(0)
     }
 
-    fn draw(&mut self, operation: &Operation) -> Attempt<Flow> {
+    fn draw(&mut self, operation: &Operation) -> Flow {
         let value = operation.value.sample(&mut self.random);
-        let drawn = match self
-            .drawn
-            .iter_mut()
-            .find(|drawn| drawn.0 == operation.index)
-        {
-            Some(drawn) => drawn,
-            None => {
-                self.drawn.push((operation.index, 0, 0.0, 0.0));
-                self.drawn.last_mut().ok_or(Flow::Nothing)?
-            }
-        };
-        drawn.1 += 1;
-        drawn.2 += value;
-        drawn.3 += value * value;
-        Ok(Flow::Did(0))
+        let (count, sum, squares) = self.drawn.entry(operation.index).or_default();
+        *count += 1;
+        *sum += value;
+        *squares += value * value;
+        Flow::Did(0)
     }
 }
 

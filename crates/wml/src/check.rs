@@ -597,8 +597,12 @@ impl Checker<'_> {
         self.complete = true;
         for (name, process) in &processes {
             let outer = std::mem::replace(&mut self.name, name.clone());
-            self.process(process);
-            for thread in &process.threads {
+            let runs = self.process(process);
+            for (thread, runs) in process.threads.iter().zip(runs) {
+                // What has no instance is never looked at by filebench either.
+                if !runs {
+                    continue;
+                }
                 if !self.kinds(&thread.flowops) {
                     self.complete = false;
                     continue;
@@ -623,8 +627,10 @@ impl Checker<'_> {
         self.checked = self.processes.len();
     }
 
-    fn process(&mut self, process: &Process) {
-        if self.instances(&process.attributes, ProcessAttribute::Instances) == Some(0.0) {
+    /// Says of each thread whether there is any of it.
+    fn process(&mut self, process: &Process) -> Vec<bool> {
+        let none = self.instances(&process.attributes, ProcessAttribute::Instances) == Some(0.0);
+        if none {
             self.warning(
                 process.at,
                 "the process has no instance: nothing of it runs",
@@ -634,16 +640,20 @@ impl Checker<'_> {
             let nice = self.variables.fixed(value);
             self.result(nice);
         }
+        let mut runs = Vec::with_capacity(process.threads.len());
         for thread in &process.threads {
             self.name_of(
                 thread.at,
                 thread.attributes.get(ThreadAttribute::Name),
                 "the thread",
             );
-            if self.instances(&thread.attributes, ThreadAttribute::Instances) == Some(0.0) {
+            let empty = self.instances(&thread.attributes, ThreadAttribute::Instances) == Some(0.0);
+            if empty && !none {
                 self.warning(thread.at, "the thread has no instance: nothing of it runs");
             }
+            runs.push(!none && !empty);
         }
+        runs
     }
 
     fn instances<K: Key>(&mut self, attributes: &Attributes<K>, key: K) -> Option<f64> {
@@ -773,7 +783,8 @@ impl Checker<'_> {
                 T::DeleteFile | T::StatFile => !by_slot,
                 _ => false,
             };
-            if needed {
+            let written = step.flowop.attributes.get(FlowopAttribute::FilesetName);
+            if needed && written.is_none() {
                 self.error(
                     at,
                     format!("{what} has no fileset, expected `filesetname=...`"),

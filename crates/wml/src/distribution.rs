@@ -430,10 +430,20 @@ impl Distribution {
         value.max(self.min).min(self.max)
     }
 
-    /// The mean of what is drawn, clipping included, rounding not.
+    /// The mean of what is drawn, clipping included, rounding not. It is exact, except for parameters so extreme
+    /// that its parts have no value: there it is that of some draws.
     #[must_use]
     pub fn mean(&self) -> f64 {
-        self.law.clipped_mean(self.min, self.max)
+        const DRAWS: u32 = 4096;
+        let exact = self.law.clipped_mean(self.min, self.max);
+        if exact.is_finite() {
+            return exact.clamp(self.min, self.max);
+        }
+        let mut random = Random::new(0, 0);
+        (0..DRAWS)
+            .map(|_| self.sample(&mut random) / f64::from(DRAWS))
+            .sum::<f64>()
+            .clamp(self.min, self.max)
     }
 
     /// `seed=`, 0 where it is left out.

@@ -343,7 +343,7 @@ impl<'a> Parser<'a> {
                     format!("`shutdown` {older}: what it names is ended, as at the end of a run"),
                 );
                 self.take();
-                CommandKind::Shutdown(self.entity()?)
+                CommandKind::Shutdown(self.entity())
             }
             "stats" => self.stats(at)?,
             "foreach" => self.foreach(at, depth)?,
@@ -1149,14 +1149,15 @@ impl<'a> Parser<'a> {
         self.value()
     }
 
-    fn entity(&mut self) -> Parsed<Entity> {
+    /// What `shutdown` ends; alone, the processes.
+    fn entity(&mut self) -> Entity {
         let entity = match self.word() {
             Some("file" | "files" | "fileset" | "filesets") => Entity::Filesets,
             Some("process" | "processes" | "processs" | "thread") => Entity::Processes,
-            _ => return Err(self.unexpected("processes or filesets")),
+            _ => return Entity::Processes,
         };
         self.take();
-        Ok(entity)
+        entity
     }
 
     fn stats(&mut self, at: Position) -> Parsed<CommandKind> {
