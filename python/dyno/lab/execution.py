@@ -469,8 +469,11 @@ class Execution:
         if self._device is None or self._meter is None or self._metered is None:
             return
         written = self._meter.end().device
-        if written is not None:
-            self._used["device_written_in_all"] = written.written_bytes / 2**20
+        if written is None:
+            return
+        self._used["device_written_in_all"] = written.written_bytes / 2**20
+        if self._measured and (counted := operations(self._measured, warmed_up=self.workload.warms_up())):
+            self._used["device_written_in_all_per_op"] = written.written_bytes / counted
 
     def _attest_device(self) -> None:
         """Whether what was read can have come from the device, where the study depends on it."""

@@ -72,6 +72,9 @@ _KNOWN = {
         Response("device_written", "written to the device of the data", "MiB", "lower"),
         # With what was still in page cache or in a journal then: until the file system was synced and unmounted.
         Response("device_written_in_all", "written to the device of the data in all", "MiB", "lower"),
+        Response(
+            "device_written_in_all_per_op", "written to the device of the data in all, per operation", "B", "lower"
+        ),
         Response("device_read_per_op", "read from the device of the data per operation", "B", "lower"),
         Response("device_written_per_op", "written to the device of the data per operation", "B", "lower"),
         Response("system_read_per_op", "read from storage by the system per operation", "B", "lower"),
