@@ -64,12 +64,12 @@ def test_the_study_of_journal_modes_runs_whole_at_smoke(dyno: Dyno, tmp_path: Pa
     assert min(medians(runs, "device_read", workload="webserver").values()) > 0.5
 
     # The journal has the data too: whatever the sizes, they are written twice.
-    asked = medians(runs, "asked_written_per_op", workload="oltp")
-    assert asked["journal"] == pytest.approx(asked["ordered"], rel=0.1)
-    per_op = medians(runs, "device_written_per_op", workload="oltp")
-    assert per_op["journal"] > 1.3 * max(per_op["ordered"], per_op["writeback"])
-    late = medians(runs, "device_written_in_all_per_op", workload="webserver")
-    assert late["journal"] > 1.2 * max(late["ordered"], late["writeback"])
+    for workload, times in (("oltp", 1.4), ("webserver", 1.2)):
+        written, asked = (
+            medians(runs, name, workload=workload) for name in ("device_written_in_all_per_op", "asked_written_per_op")
+        )
+        amplified = {mode: written[mode] / asked[mode] for mode in MODES}
+        assert amplified["journal"] > times * max(amplified["ordered"], amplified["writeback"]), (workload, amplified)
 
     # Intervals and samples are of the measured part's flowops and driver.
     intervals = pl.read_parquet(next(folder.glob("runs/*/intervals.parquet")))
@@ -85,10 +85,10 @@ def test_the_study_of_journal_modes_runs_whole_at_smoke(dyno: Dyno, tmp_path: Pa
     ]
     findings = {each["id"]: each for each in shown["claims"]}
     assert set(findings) >= {"journal-writes-more", "read-order", "videoserver-alike", "more-threads-slower-op"}
-    assert "a disk that rotates" in findings["oltp-journal-fastest"]["sentence"]
+    assert (findings["oltp-journal-fastest"]["here"], findings["oltp-journal-fastest"]["verdict"]) == ("disk", "open")
     page = (folder / "report.html").read_text()
-    for said in ("497139.75", "copy_user_enhanced_fast_string", "disk.write_amplification", "1,671"):
-        assert said in page or said.replace("497139.75", "497,140") in page, said
+    for said in ("497,140", "1,671", "disk.write_amplification", "journal writes about 40 % more"):
+        assert said in page, said
     assert loop_devices(str(tmp_path)) == []
     assert mounts_below(str(tmp_path)) == []
 
