@@ -305,7 +305,8 @@ def _alike(operations: Mapping[str, Any]) -> dict[str, list[str]]:
     for name in operations:
         if numbered := _NUMBERED.fullmatch(name):
             found.setdefault(numbered[1], []).append(name)
-    return {base: names for base, names in found.items() if len(names) > 1 and base not in operations}
+    several = {base: names for base, names in found.items() if len(names) > 1 and base not in operations}
+    return {base: sorted(names, key=lambda name: (len(name), name)) for base, names in several.items()}
 
 
 def _each(result: Mapping[str, Any], kinds: frozenset[str]) -> Iterator[tuple[str, float]]:
