@@ -68,7 +68,7 @@ fn exit(result: &DriveResult) -> Result<ExitCode, Stop> {
 }
 
 /// A flag that becomes true when somebody wants the run to end.
-fn halt_on_request(on_stdin_eof: bool) -> Result<Arc<AtomicBool>, Stop> {
+pub fn halt_on_request(on_stdin_eof: bool) -> Result<Arc<AtomicBool>, Stop> {
     let halt = Arc::new(AtomicBool::new(false));
     for signal in [SIGTERM, SIGINT] {
         signal_hook::flag::register(signal, Arc::clone(&halt))

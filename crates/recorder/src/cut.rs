@@ -81,9 +81,8 @@ pub struct Remains {
 /// Decides what a cut leaves.
 #[must_use]
 pub fn cut(log: &Log, cut: &Cut) -> Remains {
-    let before = usize::try_from(cut.point).map_or(log.entries.len(), |point| {
-        point.min(log.entries.len())
-    });
+    let before =
+        usize::try_from(cut.point).map_or(log.entries.len(), |point| point.min(log.entries.len()));
     let entries = &log.entries[..before];
     let settled = settled(entries, cut.cache);
     let mut remains = Remains {
@@ -187,7 +186,7 @@ fn first_part(range: &Range<u64>, sector: u64, chance: &mut Random) -> Vec<Range
         0 => Vec::new(),
         which => {
             let end = boundary(range, sector, which - 1);
-            [range.start..end].into()
+            std::iter::once(range.start..end).collect()
         }
     }
 }
@@ -196,7 +195,7 @@ fn first_part(range: &Range<u64>, sector: u64, chance: &mut Random) -> Vec<Range
 fn some_parts(range: &Range<u64>, sector: u64, chance: &mut Random) -> Vec<Range<u64>> {
     let inner = boundaries(range, sector);
     if inner == 0 {
-        return [range.clone()].into();
+        return vec![range.clone()];
     }
     let mut ends: Vec<u64> = (0..=chance.below(TEARS_AT_MOST))
         .map(|_| boundary(range, sector, chance.below(inner)))

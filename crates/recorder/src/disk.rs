@@ -126,10 +126,7 @@ impl Disk {
     }
 
     fn refuse_beyond(&self, offset: u64, length: u64) -> io::Result<()> {
-        if offset
-            .checked_add(length)
-            .is_none_or(|end| end > self.size)
-        {
+        if offset.checked_add(length).is_none_or(|end| end > self.size) {
             return Err(io::Error::new(
                 io::ErrorKind::InvalidInput,
                 "beyond the end of the disk",

@@ -8,8 +8,8 @@
 pub mod cut;
 pub mod disk;
 pub mod fuse;
-pub mod log;
 pub mod history;
 pub mod judge;
+pub mod log;
 pub mod sector;
 pub mod write;
