@@ -27,6 +27,8 @@ pub enum Did {
         file: u64,
         /// Its path in the file system.
         name: String,
+        /// Its inode.
+        inode: u64,
     },
     /// Wrote sectors over others or behind them.
     Write {

@@ -9,6 +9,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fs;
 use std::io;
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 use serde::Serialize;
@@ -120,6 +121,7 @@ struct Sync {
 
 #[derive(Default)]
 struct FileStory {
+    inode: u64,
     sectors: Vec<Vec<Version>>,
     syncs: Vec<Sync>,
     /// Whether it lost its name to something that was under way by the time of the cut.
@@ -153,8 +155,8 @@ impl Model {
             let since = place + 1;
             let came_back = operation.ended <= point;
             match &operation.did {
-                Did::Create { file, name } => {
-                    model.files.entry(*file).or_default();
+                Did::Create { file, name, inode } => {
+                    model.files.entry(*file).or_default().inode = *inode;
                     model.bind(operation.thread, name, since, Some(*file));
                 }
                 Did::Write {
@@ -264,8 +266,8 @@ fn index(number: u64) -> usize {
 /// What is there.
 #[derive(Default)]
 struct Seen {
-    /// By path; None where it could not be read.
-    files: BTreeMap<String, Option<Vec<u8>>>,
+    /// By path.
+    files: BTreeMap<String, Present>,
     unreadable_folders: Vec<String>,
 }
 
@@ -288,11 +290,21 @@ impl Seen {
                     break;
                 };
                 let path = format!("{name}/{}", file.file_name().to_string_lossy());
-                seen.files.insert(path, fs::read(file.path()).ok());
+                let present = Present {
+                    inode: file.metadata().ok().map(|its| its.ino()),
+                    data: fs::read(file.path()).ok(),
+                };
+                seen.files.insert(path, present);
             }
         }
         Ok(seen)
     }
+}
+
+/// A file; None where it could not be read.
+struct Present {
+    inode: Option<u64>,
+    data: Option<Vec<u8>>,
 }
 
 /// How a file looks, taken for one of those that it can be.
@@ -346,7 +358,7 @@ impl Judge<'_> {
         for (name, story) in &self.model.names {
             let found = seen.files.get(name);
             let observed = match found {
-                Some(data) => self.file(name, story, data.as_deref()),
+                Some(present) => self.file(name, story, present),
                 None => None,
             };
             self.name(name, story, observed, found.is_some(), mounted);
@@ -454,14 +466,14 @@ impl Judge<'_> {
     }
 
     /// Judges what is under a name; says which file it is, where it can be one.
-    fn file(&mut self, name: &str, story: &NameStory, data: Option<&[u8]>) -> Option<u64> {
+    fn file(&mut self, name: &str, story: &NameStory, present: &Present) -> Option<u64> {
         self.out.files += 1;
         let candidates: BTreeSet<u64> = story
             .versions
             .iter()
             .filter_map(|version| version.holds)
             .collect();
-        let Some(data) = data else {
+        let Some(data) = &present.data else {
             self.out.files_unreadable += 1;
             self.tell(format!("{name} cannot be read"));
             let newest = story
@@ -473,19 +485,33 @@ impl Judge<'_> {
             return Some(newest);
         };
         let found: Vec<Found> = data.chunks(SECTOR).map(look).collect();
+        let promised_at = self.model.promised_at(story);
+        // Blocks of a file that had this name before may be what a newer one shows, so its data alone do not
+        // tell which it is. What no promise forbids is taken for so.
         let (file, look) = candidates
             .into_iter()
             .filter_map(|file| {
-                Some((
-                    file,
-                    self.taken_for(file, self.model.files.get(&file)?, &found),
-                ))
+                let its = self.model.files.get(&file)?;
+                Some((file, its, self.taken_for(file, its, &found)))
             })
-            .max_by_key(|(file, look)| {
-                let losses = self.losses(*file, look);
+            .max_by_key(|(file, its, look)| {
+                let latest = story
+                    .versions
+                    .iter()
+                    .rposition(|it| it.holds == Some(*file));
+                let next = latest.and_then(|place| story.versions.get(place + 1));
+                let allowed = next.is_none_or(|next| next.since > promised_at);
+                let kept = usize::MAX - losses(its, look);
                 // Numbers of files rise: of equals it is the latest.
-                (look.own, usize::MAX - losses, *file)
-            })?;
+                (
+                    Some(its.inode) == present.inode,
+                    allowed,
+                    kept,
+                    look.own,
+                    *file,
+                )
+            })
+            .map(|(file, _, look)| (file, look))?;
         self.report(name, file, &look);
         if look.own > 0 {
             self.holders.entry(file).or_default().push(name.to_owned());
@@ -541,15 +567,6 @@ impl Judge<'_> {
             out.found.push(found);
         }
         out
-    }
-
-    fn losses(&self, file: u64, look: &Look) -> usize {
-        let syncs = self
-            .model
-            .files
-            .get(&file)
-            .map_or(&[][..], |story| &story.syncs);
-        syncs.iter().filter(|sync| is_lost(sync, look)).count()
     }
 
     fn report(&mut self, name: &str, file: u64, look: &Look) {
@@ -654,6 +671,11 @@ impl Judge<'_> {
             self.out.folder_syncs_lost += lost;
         }
     }
+}
+
+fn losses(story: &FileStory, look: &Look) -> usize {
+    let lost = story.syncs.iter().filter(|sync| is_lost(sync, look));
+    lost.count()
 }
 
 fn is_lost(sync: &Sync, look: &Look) -> bool {

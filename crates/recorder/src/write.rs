@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io;
-use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -422,7 +422,10 @@ impl<'a> Writer<'a> {
             synced: synced.is_some(),
         };
         let handle = synced.as_ref().unwrap_or(&live.handle);
-        self.keep(did, || handle.write_all_at(&data, first * SECTOR as u64))?;
+        self.keep(
+            || handle.write_all_at(&data, first * SECTOR as u64),
+            |()| did,
+        )?;
         live.sectors = live.sectors.max(first + sectors);
         self.done.bytes_written += data.len() as u64;
         Ok(())
@@ -432,17 +435,22 @@ impl<'a> Writer<'a> {
         self.made += 1;
         let number = self.thread << 32 | self.made;
         let path = self.shared.job.folder.join(name);
-        let did = Did::Create {
-            file: number,
-            name: name.to_owned(),
-        };
-        let handle = self.keep(did, || {
-            File::options()
-                .read(true)
-                .write(true)
-                .create_new(true)
-                .open(&path)
-        })?;
+        let (handle, _) = self.keep(
+            || {
+                let made = File::options()
+                    .read(true)
+                    .write(true)
+                    .create_new(true)
+                    .open(&path)?;
+                let inode = made.metadata()?.ino();
+                Ok((made, inode))
+            },
+            |(_, inode)| Did::Create {
+                file: number,
+                name: name.to_owned(),
+                inode: *inode,
+            },
+        )?;
         Ok(Live {
             number,
             handle,
@@ -457,7 +465,7 @@ impl<'a> Writer<'a> {
             file: live.number,
             sectors,
         };
-        self.keep(did, || live.handle.set_len(sectors * SECTOR as u64))?;
+        self.keep(|| live.handle.set_len(sectors * SECTOR as u64), |()| did)?;
         live.sectors = sectors;
         Ok(())
     }
@@ -471,13 +479,16 @@ impl<'a> Writer<'a> {
 
     fn sync(&mut self, live: &Live) -> io::Result<()> {
         let data_alone = self.happens(50);
-        self.keep(Did::Sync { file: live.number }, || {
-            if data_alone {
-                live.handle.sync_data()
-            } else {
-                live.handle.sync_all()
-            }
-        })
+        self.keep(
+            || {
+                if data_alone {
+                    live.handle.sync_data()
+                } else {
+                    live.handle.sync_all()
+                }
+            },
+            |()| Did::Sync { file: live.number },
+        )
     }
 
     fn perhaps_sync_folder(&mut self, folder: &str, percent: u64) -> io::Result<()> {
@@ -488,7 +499,7 @@ impl<'a> Writer<'a> {
         let did = Did::SyncFolder {
             folder: folder.to_owned(),
         };
-        self.keep(did, || File::open(&path)?.sync_all())
+        self.keep(|| File::open(&path)?.sync_all(), |()| did)
     }
 
     fn rename(&mut self, live: &Live, from: &str, to: &str) -> io::Result<()> {
@@ -498,7 +509,7 @@ impl<'a> Writer<'a> {
             from: from.to_owned(),
             to: to.to_owned(),
         };
-        self.keep(did, || fs::rename(folder.join(from), folder.join(to)))
+        self.keep(|| fs::rename(folder.join(from), folder.join(to)), |()| did)
     }
 
     fn remove(&mut self, slot: &mut Slot) -> io::Result<()> {
@@ -510,11 +521,21 @@ impl<'a> Writer<'a> {
             file: live.number,
             name: slot.name.clone(),
         };
-        self.keep(did, || fs::remove_file(&path))
+        self.keep(|| fs::remove_file(&path), |()| did)
     }
 
-    /// Does it, and keeps that in the history with the points before and after.
-    fn keep<T>(&mut self, did: Did, act: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
+    /// Does it, and keeps in the history what `did` makes of that, with the points before and after.
+    fn keep<T>(
+        &mut self,
+        act: impl FnOnce() -> io::Result<T>,
+        did: impl FnOnce(&T) -> Did,
+    ) -> io::Result<T> {
+        let began = self.shared.point()?;
+        let start = Instant::now();
+        let made = act()?;
+        let took = start.elapsed();
+        let ended = self.shared.point()?;
+        let did = did(&made);
         let (name, is_sync) = match &did {
             Did::Create { .. } => ("create", false),
             Did::Write { synced: false, .. } => ("write", false),
@@ -525,12 +546,6 @@ impl<'a> Writer<'a> {
             Did::Unlink { .. } => ("unlink", false),
             Did::SyncFolder { .. } => ("sync_folder", true),
         };
-        let began = self.shared.point()?;
-        let start = Instant::now();
-        let made =
-            act().map_err(|error| io::Error::new(error.kind(), format!("{name}: {error}")))?;
-        let took = start.elapsed();
-        let ended = self.shared.point()?;
         *self.done.operations.entry(name.to_owned()).or_default() += 1;
         if is_sync {
             self.done.syncs += 1;
