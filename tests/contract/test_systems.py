@@ -36,12 +36,16 @@ SMALL: dict[str, dict[str, Any]] = {
 LEAST: dict[str, dict[str, Any]] = {
     "mariadb": {"innodb_log_file_size": "8M", "innodb_flush_method": "O_DIRECT", "innodb_doublewrite": False},
     "mysql": {"innodb_redo_log_capacity": "8M", "log_bin": False, "performance_schema": False, "sql_mode": "ANSI"},
+    "filesystem": {"size": "32 MiB", "data": "journal", "journal_size": "4 MiB", "commit": "7 s", "barrier": False},
     "postgresql": {"connect": "tcp", "shared_buffers": "32MB", "wal_buffers": "1MB", "data_checksums": True},
 }
 # Besides the defaults of each kind.
 CONFIGURED: list[tuple[str, dict[str, Any]]] = [
     ("sqlite", {"journal_mode": "wal", "synchronous": "off", "cache_size": "2 MiB", "page_size": "8 KiB"}),
     ("sqlite", {"journal_mode": "delete", "locking_mode": "exclusive", "mmap_size": "1 MiB", "check": "full"}),
+    ("filesystem", {"type": "xfs", "size": "300 MiB", "journal_size": "64 MiB", "discard": False}),
+    ("filesystem", {"type": "btrfs", "size": "110 MiB", "commit": "10 s", "discard": True}),
+    ("filesystem", {"type": "overlay", "size": "16 MiB", "journal": "none"}),
     ("simulated", {"noise": "lognormal", "rho": 0.5, "cov": "10%"}),
 ]
 EVERY: list[tuple[str, dict[str, Any]]] = [(kind, LEAST.get(kind, {})) for kind in sorted(ROOMS.systems)] + CONFIGURED

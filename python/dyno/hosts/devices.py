@@ -171,6 +171,17 @@ def device_of(path: Path) -> Device:
     return Device(mount.kind, "unknown")
 
 
+def block_device(node: Path) -> Device:
+    """The block device of a node such as /dev/sdb. Raises RunError where it is none."""
+    try:
+        status = node.stat()
+    except OSError as error:
+        raise RunError(f"cannot look at {node}: {error.strerror}") from error
+    if not stat.S_ISBLK(status.st_mode):
+        raise RunError(f"{node} is no block device")
+    return _block_device(os.major(status.st_rdev), os.minor(status.st_rdev))
+
+
 def mount_of(path: Path) -> Mount:
     """The mount that a path is on. Raises RunError where the path cannot be looked at."""
     try:

@@ -10,6 +10,8 @@ import stat
 import time
 from pathlib import Path
 
+from dyno.model.base import RunError
+
 _CHUNK = 8 * 1024 * 1024
 _FICLONE = 0x40049409  # linux/fs.h: _IOW(0x94, 9, int)
 _libc = ctypes.CDLL(None, use_errno=True)
@@ -33,7 +35,7 @@ def sync_file_system(folder: Path) -> None:
 
 
 def _copy_folder(source: Path, target: Path, *, reflink: bool, deadline: float) -> None:
-    target.mkdir()
+    target.mkdir(exist_ok=True)  # a new file system has folders of its own
     with os.scandir(source) as entries:
         for entry in sorted(entries, key=lambda entry: entry.name):
             inner = target / entry.name
@@ -49,6 +51,22 @@ def _copy_folder(source: Path, target: Path, *, reflink: bool, deadline: float) 
     target.chmod(stat.S_IMODE(status.st_mode))  # last, since it may forbid writing
     if os.geteuid() == 0:
         os.chown(target, status.st_uid, status.st_gid)  # a server that root starts has an account of its own
+
+
+def bytes_on_disk(folder: Path) -> int:
+    """Bytes that a folder's files take on disk. Raises RunError."""
+    if not folder.is_dir():
+        return 0
+    try:
+        return sum(path.stat().st_blocks * 512 for path in folder.rglob("*") if path.is_file())
+    except OSError as error:
+        raise RunError(f"cannot read the size of {folder.name}: {error}") from error
+
+
+def room(folder: Path) -> tuple[int, int]:
+    """Bytes that are used and that are free for all on the file system of a folder."""
+    status = os.statvfs(folder)
+    return (status.f_blocks - status.f_bfree) * status.f_frsize, status.f_bavail * status.f_frsize
 
 
 def sync_folder(folder: Path) -> None:

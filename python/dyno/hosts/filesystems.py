@@ -6,9 +6,12 @@ import mmap
 import os
 import re
 import shutil
+import subprocess
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import IO
 
 from dyno.hosts import pagecache
 from dyno.hosts.devices import Mount, mount_of
@@ -17,6 +20,10 @@ from dyno.model.study import FileSystem
 from dyno.model.units import format_size
 
 _PROBE = 64 * 1024
+_VERSION = re.compile(r"\d+\.[\d.]*\d")
+_CHUNK = 8 * 1024 * 1024
+KEY = "host.file_system"
+"""Where a study says which file system is to be made, if it is no system of its own."""
 
 
 @dataclass(frozen=True)
@@ -35,15 +42,20 @@ class _Maker:
     """How a kind of file system is made. None of them may discard: that gives an image's allocated space back."""
 
     package: str
+    programs: tuple[str, ...]
     words: tuple[str, ...]
     mount: tuple[str, ...] = ()
 
 
 _MAKERS = {
     # Below 512 MiB its blocks would be of 1 KiB, and a small scale of a study would measure something else.
-    "ext4": _Maker("e2fsprogs", ("-q", "-F", "-m", "0", "-b", "4096")),
-    "xfs": _Maker("xfsprogs", ("-q", "-f", "-K")),
-    "btrfs": _Maker("btrfs-progs", ("-q", "-f", "-K"), ("nodiscard",)),
+    "ext4": _Maker(
+        "e2fsprogs",
+        ("mkfs.ext4", "dumpe2fs", "e2fsck", "e2freefrag", "filefrag"),
+        ("-q", "-F", "-m", "0", "-b", "4096"),
+    ),
+    "xfs": _Maker("xfsprogs", ("mkfs.xfs", "xfs_info", "xfs_repair", "xfs_db"), ("-q", "-f", "-K")),
+    "btrfs": _Maker("btrfs-progs", ("mkfs.btrfs", "btrfs"), ("-q", "-f", "-K"), ("nodiscard",)),
 }
 _EXT4_AT_ONCE = "lazy_itable_init=0,lazy_journal_init=0,nodiscard"
 """What ext4 leaves for later a thread of the kernel does in the middle of what is measured. Extended options are one
@@ -54,13 +66,17 @@ _ALWAYS_SHOWN = {"ro", "rw", "noatime", "nodiratime", "nosuid", "nodev", "noexec
 """Options of every file system, which mountinfo shows whenever they are in force."""
 
 
+def refuse_missing(kind: str, key: str = KEY) -> None:
+    """What a kind of file system lacks here, which the study asks for at that key. Raises RunError."""
+    if os.geteuid() != 0:
+        raise RunError(f"a file system of its own ({key}) needs root")
+    if mkfs(kind) is None:
+        raise RunError(f"mkfs.{kind} is missing: install Debian's {_MAKERS[kind].package}")
+
+
 def refuse(spec: FileSystem, image: Path, free: int) -> None:
     """What can be told before anything is made; `free` is in bytes. Raises RunError."""
-    if os.geteuid() != 0:
-        raise RunError("a file system of its own (host.file_system) needs root")
-    maker = _MAKERS[spec.kind]
-    if mkfs(spec.kind) is None:
-        raise RunError(f"mkfs.{spec.kind} is missing: install Debian's {maker.package}")
+    refuse_missing(spec.kind)
     if any(word == "discard" or word.startswith("discard=") for word in spec.mount):
         raise RunError("the mount option discard would give back what was allocated for host.file_system: leave it out")
     if spec.size > free:
@@ -71,8 +87,33 @@ def refuse(spec: FileSystem, image: Path, free: int) -> None:
 
 
 def mkfs(kind: str) -> str | None:
-    """The program that makes a kind of file system; None where it is not installed. A user's PATH may lack it."""
-    return shutil.which(f"mkfs.{kind}", path=os.pathsep.join([os.environ.get("PATH", ""), "/usr/sbin", "/sbin"]))
+    """The program that makes a kind of file system; None where it is not installed."""
+    return _found(f"mkfs.{kind}")
+
+
+def program(name: str) -> str:
+    """A program of a kind of file system, by its path. Raises RunError where it is not installed."""
+    if (found := _found(name)) is None:
+        package = next((maker.package for maker in _MAKERS.values() if name in maker.programs), "util-linux")
+        raise RunError(f"{name} is missing: install Debian's {package}")
+    return found
+
+
+def version(kind: str) -> str:
+    """Which one mkfs of a kind is, as it says. Raises RunError."""
+    try:
+        answer = subprocess.run(
+            [program(f"mkfs.{kind}"), "-V"], capture_output=True, text=True, timeout=30, check=False
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise RunError(f"mkfs.{kind} does not say which one it is: {error}") from error
+    found = _VERSION.search(answer.stdout + answer.stderr)
+    return found[0] if found is not None else "unknown"
+
+
+def _found(name: str) -> str | None:
+    """A user's PATH may lack where they are."""
+    return shutil.which(name, path=os.pathsep.join([os.environ.get("PATH", ""), "/usr/sbin", "/sbin"]))
 
 
 def allocate(image: Path, size: int) -> None:
@@ -88,6 +129,45 @@ def allocate(image: Path, size: int) -> None:
             os.close(handle)
     except OSError as error:
         raise RunError(f"cannot allocate {format_size(size)} for {image}: {error.strerror}") from error
+
+
+def fill_in(image: Path, size: int) -> None:
+    """Allocate again what was given back of an image, so that its every block is its own. Raises RunError."""
+    try:
+        handle = os.open(image, os.O_RDWR | os.O_CLOEXEC)
+        try:
+            os.posix_fallocate(handle, 0, size)
+        finally:
+            os.close(handle)
+    except OSError as error:
+        raise RunError(f"cannot allocate {format_size(size)} for {image}: {error.strerror}") from error
+
+
+def write_all(image: Path, size: int, deadline: float) -> None:
+    """Write every block of an image once, past the page cache where that can be; until `deadline` (time.monotonic).
+
+    What is allocated and was never written, the file system below has to mark when it is: the first run that writes
+    somewhere would pay for that, and the next would not. Raises RunError.
+    """
+    try:
+        with mmap.mmap(-1, _CHUNK) as zeros, _opened_past_the_cache(image) as file:
+            written = 0
+            while written < size:
+                if time.monotonic() > deadline:
+                    raise RunError(f"writing {format_size(size)} to {image} took longer than the study allows")
+                written += os.write(file.fileno(), memoryview(zeros)[: min(_CHUNK, size - written)])
+            os.fdatasync(file.fileno())
+        pagecache.evict(image)
+    except OSError as error:
+        raise RunError(f"cannot write {format_size(size)} to {image}: {error.strerror}") from error
+
+
+def _opened_past_the_cache(image: Path) -> IO[bytes]:
+    try:
+        handle = os.open(image, os.O_WRONLY | os.O_DIRECT | os.O_CLOEXEC)
+    except OSError:  # tmpfs of old kernels
+        handle = os.open(image, os.O_WRONLY | os.O_CLOEXEC)
+    return os.fdopen(handle, "wb", buffering=0)
 
 
 def mkfs_command(spec: FileSystem, device: Path) -> list[str]:
@@ -110,7 +190,7 @@ def mount_command(spec: FileSystem, device: Path, folder: Path) -> list[str]:
     return ["mount", "-t", spec.kind, *(["-o", options] if options else []), str(device), str(folder)]
 
 
-def attest_direct_io(spec: FileSystem, device: Path, image: Path) -> None:
+def attest_direct_io(device: Path, image: Path, *, asked: bool, key: str = KEY) -> None:
     """Raises RunError where the loop device reads and writes otherwise than asked; writes over its first bytes.
 
     What the device says of itself (loop/dio in /sys) is not enough: a file system may take direct I/O and go by the
@@ -121,17 +201,15 @@ def attest_direct_io(spec: FileSystem, device: Path, image: Path) -> None:
         direct = _passes_by_the_cache(device, image)
     except OSError as error:
         raise RunError(f"cannot see whether {device} does direct I/O: {error}") from error
-    if direct == spec.direct_io:
+    if direct == asked:
         return
     below = mount_of(image)
-    if spec.direct_io:
+    if asked:
         raise RunError(
             f"{device} does no direct I/O: the file system below it ({below.kind} of {below.point}) does not offer it; "
-            "choose another folder, or set host.file_system.direct_io to false"
+            f"choose another folder, or set {key}.direct_io to false"
         )
-    raise RunError(
-        f"{device} does direct I/O on {below.kind} of {below.point}, and host.file_system.direct_io is false"
-    )
+    raise RunError(f"{device} does direct I/O on {below.kind} of {below.point}, and {key}.direct_io is false")
 
 
 def _passes_by_the_cache(device: Path, image: Path) -> bool:
@@ -147,14 +225,20 @@ def _passes_by_the_cache(device: Path, image: Path) -> bool:
 
 def attest_mount(spec: FileSystem, device: Path, folder: Path) -> Mount:
     """The mount at a folder as the kernel tells it. Raises RunError where it is not the one that was asked."""
-    mount = mount_of(folder)
-    if mount.source != str(device) or mount.kind != spec.kind:
-        raise RunError(f"{folder} is {mount.kind} of {mount.source}, not {spec.kind} of {device}")
+    mount = attest_source(spec.kind, str(device), folder)
     if wrong := not_in_force(spec.mount, mount.options):
         raise RunError(
             f"mount options of host.file_system are not in force: {', '.join(wrong)} ({spec.kind} shows "
             f"{','.join(mount.options)})"
         )
+    return mount
+
+
+def attest_source(kind: str, source: str, folder: Path) -> Mount:
+    """The mount at a folder. Raises RunError where it is not of that kind, or of another source."""
+    mount = mount_of(folder)
+    if mount.source != source or mount.kind != kind:
+        raise RunError(f"{folder} is {mount.kind} of {mount.source}, not {kind} of {source}")
     return mount
 
 
@@ -182,17 +266,20 @@ def _number(found: re.Match[str]) -> int:
     return int(found[1]) << 10 * " kmg".index(found[2].lower() or " ")
 
 
-def facts(spec: FileSystem, device: Path, mount: Mount, image: Path) -> dict[str, Scalar]:
+def facts(spec: FileSystem, device: Path, mount: Mount, image: Path | None) -> dict[str, Scalar]:
     """What somebody would need to know of it, as read back; nothing that differs from one making to the next."""
     status = os.statvfs(mount.point)
-    below = mount_of(image)
+    queue = Path("/sys/class/block", device.resolve().name).resolve()
+    queue = queue.parent if (queue / "partition").exists() else queue
+    of_image: dict[str, Scalar] = (
+        {} if image is None else {"direct_io": spec.direct_io, "image_on": mount_of(image).kind}
+    )
     return {
         "type": mount.kind,
         "options": ",".join(dict.fromkeys(mount.options)),
         "bytes": status.f_blocks * status.f_frsize,
         "block_bytes": status.f_bsize,
-        "sector_bytes": int(Path("/sys/block", device.name, "queue/logical_block_size").read_text()),
-        "direct_io": spec.direct_io,
-        "image_on": below.kind,
+        "sector_bytes": int((queue / "queue/logical_block_size").read_text()),
+        **of_image,
         "made_by": " ".join(mkfs_command(spec, Path("DEVICE"))),
     }

@@ -20,6 +20,7 @@ from dyno.hosts.filesystems import Mounted
 from dyno.hosts.leftovers import TOKEN_VARIABLE, UndoError
 from dyno.hosts.process import Process
 from dyno.hosts.undo import Change, UndoJournal
+from dyno.hosts.volumes import Until, Volumes
 from dyno.model.base import RunError, UserError
 from dyno.model.study import FileSystem, Machine
 
@@ -51,7 +52,8 @@ class LocalHost:
         self._settings = kernel.KernelSettings(undo)
         self._groups = ControlGroups(undo)
         self._mounts: dict[Path, Change] = {}
-        self._file_systems: dict[Path, list[Change]] = {}  # by folder; in the order in which they are undone
+        self.volumes = Volumes(undo, self.run)
+        """Images on loop devices, file systems on them and on devices that are given, and where they are mounted."""
 
     def start(
         self,
@@ -164,6 +166,13 @@ class LocalHost:
         """Remove a folder made by `temporary_folder`, now. Raises UndoError."""
         self._undo.undo(self._folders.pop(path))
 
+    def copy_into(self, source: Path, target: Path, *, reflink: bool, limit: float) -> None:
+        """Copy what is in a folder into one that is there, as `copy_tree` does. Raises RunError."""
+        try:
+            files.copy_tree(source, target, reflink=reflink, deadline=time.monotonic() + limit)
+        except (OSError, TimeoutError) as error:
+            raise RunError(f"cannot copy {source.name} into {target.name}: {error}") from error
+
     def copy_tree(self, source: Path, target: Path, *, reflink: bool, limit: float) -> None:
         """Copy a folder, synced to the device. `target` must not exist. Raises RunError, also past `limit` seconds."""
         if target.exists():
@@ -206,43 +215,33 @@ class LocalHost:
         # The kernel tells of files and mounts by these names, and so are they found again.
         image, mount = image.resolve(), mount.resolve()
 
-        def run(*argv: str) -> str:
-            return self.run(argv, limit=max(deadline - time.monotonic(), 0), log=log)
-
-        done: list[Change] = []
+        until = Until(deadline, log)
         try:
-            filesystems.allocate(image, spec.size)
-            done.insert(0, self._undo.will(Change("loop", {"file": str(image)})))
-            direct = "on" if spec.direct_io else "off"
-            device = Path(run("losetup", "--find", "--show", f"--direct-io={direct}", str(image)).strip())
-            filesystems.attest_direct_io(spec, device, image)
-            run(*filesystems.mkfs_command(spec, device))
-            # One entry for both: undoing unmounts all that is at the folder. A mount namespace that somebody makes
-            # meanwhile has copies of all mounts; below a shared one it follows when the file system is unmounted, else
-            # it would keep the loop device busy.
-            done.insert(0, self._undo.will(Change("mount", {"target": str(mount)})))
-            run("mount", "--bind", str(mount), str(mount))
-            run("mount", "--make-shared", str(mount))
-            run(*filesystems.mount_command(spec, device, mount))
+            device = self.volumes.attach(image, spec.size, direct_io=spec.direct_io, until=until)
+            self.volumes.make(spec, device, until)
+            self.volumes.mount(spec, device, mount, until)
             found = filesystems.facts(spec, device, filesystems.attest_mount(spec, device, mount), image)
         except BaseException:
             with contextlib.suppress(UndoError):  # the journal keeps what stays, and the cause is what went wrong first
-                self._undo_file_system(image, mount, done)
+                self._undo_file_system(image, mount)
             raise
-        self._file_systems[mount] = done
         return Mounted(folder=mount, device=device, image=image, spec=spec, facts=found)
 
     def remove_file_system(self, mounted: Mounted) -> None:
         """Unmount it, detach its device and remove its image. Raises UndoError where something still uses it."""
-        self._undo_file_system(mounted.image, mounted.folder, self._file_systems[mounted.folder])
-        del self._file_systems[mounted.folder]
+        self._undo_file_system(mounted.image, mounted.folder)
 
-    def _undo_file_system(self, image: Path, mount: Path, changes: list[Change]) -> None:
-        while changes:
-            self._undo.undo(changes[0])
-            del changes[0]
-        image.unlink(missing_ok=True)
+    def _undo_file_system(self, image: Path, mount: Path) -> None:
+        self.volumes.unmount(mount)
+        self.volumes.detach(image)
         mount.rmdir()
+
+    def remove_volume(self, folder: Path) -> None:
+        """Unmount what a system has mounted at a folder, and remove the image below it. Raises RunError."""
+        try:
+            self.volumes.remove_at(folder)
+        except UndoError as error:
+            raise RunError(f"cannot remove the file system at {folder}: {error}") from error
 
     def expect_mounts(self, folder: Path) -> Path:
         """Before something is mounted at a folder or below it, by whomever; gives the folder as the kernel names it."""
@@ -290,6 +289,10 @@ class LocalHost:
     def drop_caches(self) -> None:
         """Write back what is dirty and drop the caches of the whole machine. Raises RunError, also without root."""
         kernel.drop_caches()
+
+    def sync(self) -> None:
+        """Write back what is dirty on the whole machine."""
+        os.sync()
 
     def confine(self, machine: Machine, cpus: str | None = None, *, parent: bool = False) -> Confinement:
         """What holds processes to a machine and to CPUs. Equal machines share one group, which goes with the session.

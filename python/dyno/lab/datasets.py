@@ -10,7 +10,6 @@ from typing import Any
 from dyno.hosts import LocalHost
 from dyno.lab.disk import DiskGuard
 from dyno.lab.runner import WatchedRunner
-from dyno.model.base import RunError
 from dyno.model.study import Limits
 from dyno.systems.base import System
 from dyno.workloads.base import Workload
@@ -47,6 +46,8 @@ class DataSets:
         """Load the data set and keep it. Raises RunError; nothing is kept then."""
         limits = self._limits
         guard.forecast_load(workload.data_bytes())
+        if needs := system.needs_bytes():
+            guard.forecast(needs)
         system.prepare(limits.prepare)
         try:
             system.start(0, limits.start)
@@ -57,7 +58,7 @@ class DataSets:
             system.stop(limits.stop)
         self._count += 1
         target = self._folder / f"{self._count:04d}"
-        guard.forecast_snapshot(size_of(system.place.data))
+        guard.forecast_snapshot(system.snapshot_bytes())
         system.snapshot(target, limits.restore)
         self._known[key] = target
         return target
@@ -67,13 +68,3 @@ class DataSets:
         for path in self._known.values():
             self._host.remove_tree(path)
         self._known.clear()
-
-
-def size_of(folder: Path) -> int:
-    """Bytes that a folder's files take on disk."""
-    if not folder.is_dir():
-        return 0
-    try:
-        return sum(path.stat().st_blocks * 512 for path in folder.rglob("*") if path.is_file())
-    except OSError as error:
-        raise RunError(f"cannot read the size of {folder.name}: {error}") from error

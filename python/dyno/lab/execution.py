@@ -15,9 +15,10 @@ from typing import Any, Protocol
 import polars as pl
 
 from dyno.design import measured_part
+from dyno.hosts.devices import Device
 from dyno.hosts.interventions.base import Effect, Intervention, Target
 from dyno.lab.call_costs import OPTIMISED, SLOWER, count, per_transaction
-from dyno.lab.datasets import DataSets, size_of
+from dyno.lab.datasets import DataSets
 from dyno.lab.disk import DiskFull
 from dyno.lab.interrupt import Interrupt
 from dyno.lab.meter import MachineMeter, Meter, Metered, operations
@@ -29,7 +30,7 @@ from dyno.model.endpoint import Endpoint
 from dyno.model.run import Intervened, MeasuredPart, Outcome, RunRecord, Slot, Step, StepTime
 from dyno.model.saturation import why_driver_is_the_limit
 from dyno.model.study import Cell, Study
-from dyno.observers.base import Counting, Observer
+from dyno.observers.base import POPULATE, Counting, Observer
 from dyno.store import Staged
 from dyno.systems.base import System
 from dyno.workloads.base import Measured, Workload, rates
@@ -94,6 +95,9 @@ class Execution:
     _machine: dict[str, float] = field(default_factory=dict)
     _used: dict[str, float] = field(default_factory=dict)
     _runner: WatchedRunner | None = None
+    _populator: WatchedRunner | None = None
+    _populated: tuple[int, int] | tuple[None, None] = (None, None)
+    _device: Device | None = None
     _intervened: Intervened | None = None
     _driven: bool = False
     _ended_badly: bool = False
@@ -146,7 +150,7 @@ class Execution:
             snapshot = self._data_set()
         with self._timed(Step.RESTORE):
             # The live data, with what they grew by in the run before, go before the snapshot takes their place.
-            self.site.guard.forecast(size_of(snapshot) - size_of(self.system.place.data))
+            self.site.guard.forecast(self.system.restored_bytes(snapshot) - self.system.live_bytes())
             self.system.restore(snapshot, limits.restore, reflink=self.study.restore == "reflink")
         if self.cell.host.caches == "cold":
             with self._timed(Step.CACHES):
@@ -162,7 +166,7 @@ class Execution:
             raise
         with self._timed(Step.CHECK):
             self.system.check(limits.stop)
-            self.site.guard.grew(size_of(self.system.place.data) - size_of(snapshot))
+            self.site.guard.grew(self.system.live_bytes() - self.system.restored_bytes(snapshot))
             self._take_part()
             self._refuse_saturated_driver()
             self._take_effect()
@@ -186,15 +190,18 @@ class Execution:
                 self._caches = self._attest_caches()
             with self._timed(Step.OBSERVE), self._whatever_happens(self._stop_observers, only_after_error=True):
                 self._start_observers(endpoint.processes)
-            with self._whatever_happens(self._stop_observers), self._timed(Step.DRIVE):
-                self._runner = self.new_runner(limits.drive, self._on_driver, self._on_drivers_end)
-                self._intervene(endpoint)
-                self._meter = Meter(self.site.device, endpoint.processes.values())
-                if self._machine_meter is not None:
-                    self._machine_meter.begin()
-                self._measured = self.workload.drive(self._runner, endpoint, self._seed())
-                self._let_be()
-                self._take_figures(self._measured)
+            with self._whatever_happens(self._stop_observers):
+                if self.workload.populates:
+                    self._populate(endpoint)
+                with self._timed(Step.DRIVE), self._disk_limited():
+                    self._runner = self.new_runner(limits.drive, self._on_driver, self._on_drivers_end)
+                    self._intervene(endpoint)
+                    self._meter = Meter(self._on_device(), endpoint.processes.values())
+                    if self._machine_meter is not None:
+                        self._machine_meter.begin()
+                    self._measured = self.workload.drive(self._runner, endpoint, self._seed())
+                    self._let_be()
+                    self._take_figures(self._measured)
             with self._timed(Step.STATUS), self._telling_why_killed():
                 # Not before: the sum of the server's program would have it all in page cache, measured or not.
                 self._deployed = self._how_deployed()
@@ -202,10 +209,49 @@ class Execution:
             with self._timed(Step.CHECK):
                 self._check(self._measured)
                 self._attest_device()
+                if self.workload.reads_back():
+                    self._drop_caches()
                 checked = self.workload.check(self._runner, endpoint, self._seed())
                 self._status |= checked.status
                 if checked.wrong:
                     raise RunError(checked.wrong)
+
+    def _populate(self, endpoint: Endpoint) -> None:
+        """Have the workload make what this run finds, and the caches as they are to be: no part of what is measured."""
+        begun = time.time_ns()
+        with self._timed(Step.POPULATE), self._telling_why_killed():
+            self._populator = self.new_runner(self.study.limits.prepare, self._on_populator)
+            try:
+                # Without the disk's limits, as where data are loaded.
+                with self.site.loading():
+                    self.workload.populate(self._populator, endpoint, self._seed())
+                # Else the figures of the device would be of this too.
+                self.system.place.host.sync()
+            finally:
+                self._populated = begun, time.time_ns()
+        if self.cell.host.caches == "cold":
+            with self._timed(Step.CACHES):
+                self._drop_caches()
+                self._caches = self._attest_caches()
+                # To look at files brings their inodes and folders into the caches again.
+                self._drop_caches()
+
+    def _on_device(self) -> Device:
+        """The device that the data are on."""
+        return self._device or self.site.device
+
+    @contextmanager
+    def _disk_limited(self) -> Iterator[None]:
+        """Within, a device of the system's own is held to what the one of its site is held to."""
+        given, data = self.site.deployment.site, self.system.place.data
+        if given.disk is None or self._device is None:
+            yield
+            return
+        given.host.limit_disk(given.confinement, given.disk.limits, data)
+        try:
+            yield
+        finally:
+            given.host.release_disk(given.confinement, given.disk.limits, data)
 
     def _count(self, snapshot: Path, countings: Sequence[Counting]) -> None:
         """Drive each build of an embedded system again where that is to be counted: no part of what was measured."""
@@ -294,6 +340,7 @@ class Execution:
     def _start(self) -> Endpoint:
         with self._timed(Step.START):
             self.system.start(self.run, self.study.limits.start)
+            self._device = self.system.device()
         with self._timed(Step.READY), self._telling_why_killed():
             return self.system.ready(self.study.limits.ready)
 
@@ -390,6 +437,10 @@ class Execution:
             for observer in self.observers:
                 observer.watch(pid, "driver")
 
+    def _on_populator(self, pid: int) -> None:
+        for observer in self.observers:
+            observer.watch(pid, POPULATE)
+
     def _on_drivers_end(self) -> None:
         if not self._driven and self._meter is not None:
             # At once: what a workload then asks of the store by itself is no part of the drive.
@@ -407,7 +458,7 @@ class Execution:
         host = self.cell.host
         if not (host.caches == "cold" and host.require.truly_cold):
             return
-        why = self._metered.why_not_cold(self.site.device) if self._metered else "no driver ran"
+        why = self._metered.why_not_cold(self._on_device()) if self._metered else "no driver ran"
         if why:
             raise InvalidRun(f"not known to be truly cold (host.require.truly_cold): {why}")
 
@@ -444,6 +495,7 @@ class Execution:
         for observer, _ in self._seen:
             yield from observer.notes()
         yield from self.site.notes()
+        yield from self.system.notes()
 
     def _take_part(self) -> None:
         """Find out what the run went through, and keep what counts of it. The system has stopped by then."""
@@ -556,6 +608,8 @@ class Execution:
             started_ns=started_ns,
             ended_ns=time.time_ns(),
             seconds=time.monotonic() - self._begun,
+            populated_from_ns=self._populated[0],
+            populated_to_ns=self._populated[1],
             measured_from_ns=measured.measured_from_ns if measured else None,
             measured_to_ns=measured.measured_to_ns if measured else None,
             measured=self._part if measured else None,
@@ -567,9 +621,9 @@ class Execution:
             status=_finite({**(measured.status if measured else {}), **self._machine, **self._status}),
             caches=self._caches,
             deployed=self._deployed,
-            disk=self.site.device.disk(),
+            disk=self._on_device().disk(),
             written=self.workload.written(),
-            commands=tuple(self._runner.commands) if self._runner else (),
+            commands=tuple(words for runner in (self._populator, self._runner) if runner for words in runner.commands),
             versions={**self.versions, **(measured.versions if measured else {})},
             driver=measured.job if measured else {},
             loop=measured.loop if measured else None,

@@ -21,7 +21,7 @@ from dyno.lab.interrupt import Interrupt
 from dyno.lab.listener import Listener
 from dyno.lab.rooms import Rooms
 from dyno.lab.runner import WatchedRunner
-from dyno.lab.sites import Site, Sites, kernel_settings, refused
+from dyno.lab.sites import Site, Sites, kernel_settings, refuse_unknown, refused
 from dyno.model.base import RunError, UserError
 from dyno.model.run import Slot
 from dyno.model.study import Cell, Study
@@ -149,6 +149,7 @@ class Lab:
         for cell, site in self._sites.make():
             with refused(f"system {cell.system.kind} cannot be provided"):
                 system = self._system(cell, logs)
+                refuse_unknown(cell, system.device() or site.device)
                 self._provisioned.append(system)
                 site.versions |= system.provision(limit)
             with refused(f"deployment {cell.deployment} of system {cell.system.kind} cannot be provided"):
@@ -165,6 +166,7 @@ class Lab:
             if system.reached_by(system.options) is None and said not in asked:
                 asked.add(said)
                 with refused(f"system {cell.system.kind} cannot be provided"):
+                    refuse_unknown(cell, system.device() or self._sites.of(cell).device)
                     system.provision(limit)
 
     def _joint_group(self) -> Joint | None:

@@ -130,7 +130,6 @@ class Sites:
         for number, (key, cell) in enumerate(first.items(), 1):
             with refused(f"system {key.system} in deployment {key.deployment} has no place to live"):
                 self._made[key] = self._make(number, key)
-            self._refuse_unknown(cell)
             yield cell, self._made[key]
 
     def _refuse_too_large(self, keys: list[SiteKey]) -> None:
@@ -143,11 +142,6 @@ class Sites:
                 f"{self._workspace.parent} has {format_size(free)}: lower host.file_system.size, or choose another "
                 "place with --work"
             )
-
-    def _refuse_unknown(self, cell: Cell) -> None:
-        device = self.of(cell).device
-        if cell.host.require.truly_cold and device.fastest_read_bytes_s() is None:
-            raise UserError(f"host.require.truly_cold cannot be shown here: {unknown_kind(device)}")
 
     def _make(self, number: int, key: SiteKey) -> Site:
         kind = self._deployments[key.deployment]
@@ -195,6 +189,7 @@ class Sites:
         """Remove the live data that lie where the snapshots do; they are restored before each run anyway."""
         for site in self._made.values():
             if site.mounted is None:
+                self._host.remove_volume(site.deployment.data)
                 self._host.remove_tree(site.deployment.data)
 
     def destroy(self) -> None:
@@ -206,6 +201,12 @@ class Sites:
             if site.mounted is not None:
                 with contextlib.suppress(UndoError):
                     self._host.remove_file_system(site.mounted)
+
+
+def refuse_unknown(cell: Cell, device: Device) -> None:
+    """Raise UserError where a cell's data are to be truly cold, and it could not be shown of that device."""
+    if cell.host.require.truly_cold and device.fastest_read_bytes_s() is None:
+        raise UserError(f"host.require.truly_cold cannot be shown here: {unknown_kind(device)}")
 
 
 @contextmanager

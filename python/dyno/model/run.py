@@ -31,6 +31,7 @@ class Step(StrEnum):
     READY = "ready"
     CACHES = "caches"
     OBSERVE = "observe"
+    POPULATE = "populate"
     DRIVE = "drive"
     STATUS = "status"
     CHECK = "check"
@@ -142,6 +143,14 @@ class RunRecord(Frozen):
     started_ns: int
     ended_ns: int
     seconds: Annotated[float, Field(description="by a monotonic clock; a study's budget is of these")] = 0.0
+    populated_from_ns: Annotated[
+        int | None,
+        Field(
+            description="when the workload began to make what each of its runs finds in the store: before anything is "
+            "measured, with samples, and in no figure; None where it makes nothing, and in records of an earlier dyno"
+        ),
+    ] = None
+    populated_to_ns: Annotated[int | None, Field(description="when that ended")] = None
     measured_from_ns: Annotated[int | None, Field(description="of what the responses are of, as `measured` says")] = (
         None
     )

@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar, Generic, TypeVar
+from typing import ClassVar, Final, Generic, TypeVar
 
 import polars as pl
 
@@ -64,6 +64,10 @@ COUNT_COLUMNS = {
 known, has empty names there. Instructions of one build, by one means, of one transaction add up to all of it.
 `again` are the same transactions on the same store a second time, which tells how far counts repeat.
 """
+
+
+POPULATE: Final = "populate"
+"""The subject of processes that make what a run needs before it is measured: neither the system's nor the driver's."""
 
 
 class Observer(ABC, Generic[O]):

@@ -12,7 +12,7 @@ from pydantic import Field
 from dyno.hosts import LocalHost, perf
 from dyno.model.base import Frozen, RunError
 from dyno.model.hot_spots import Rule
-from dyno.observers.base import SAMPLE_COLUMNS, STACK_COLUMNS, Observer
+from dyno.observers.base import POPULATE, SAMPLE_COLUMNS, STACK_COLUMNS, Observer
 
 TIMER = "cpu-clock"
 """What samples where cycles cannot be counted: a timer that runs while the process does."""
@@ -77,7 +77,7 @@ class PerfRecordObserver(Observer[PerfRecordOptions]):
     def watch(self, pid: int, subject: str) -> None:
         """Attach a perf to it, if it is the system's."""
         of_driver = subject == "driver"
-        if self._perf is None or (of_driver and self._recorded):
+        if self._perf is None or subject == POPULATE or (of_driver and self._recorded):
             return
         folder = self.folder / f"record-{len(self._recorded)}"
         data = folder / "perf.data"

@@ -12,7 +12,7 @@ from pydantic import Field
 
 from dyno.hosts import LocalHost, perf
 from dyno.model.base import Frozen, RunError
-from dyno.observers.base import SAMPLE_COLUMNS, Observer
+from dyno.observers.base import POPULATE, SAMPLE_COLUMNS, Observer
 
 HARDWARE: Final = (
     "cycles",
@@ -86,7 +86,7 @@ class PerfStatObserver(Observer[PerfStatOptions]):
 
     def watch(self, pid: int, subject: str) -> None:
         """Attach a perf to it; to a system's process before it is driven."""
-        if self._perf is None:
+        if self._perf is None or subject == POPULATE:
             return
         every = str(max(round(1000 / self.options.hz), 1))
         argv = [self._perf, "stat", "-I", every, "-x;", "-e", ",".join(self._events())]

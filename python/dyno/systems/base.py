@@ -14,7 +14,8 @@ from pydantic import Field
 from dyno import sql
 from dyno.deployments.base import Deployment, Recipe, Running, Site
 from dyno.deployments.native import Native
-from dyno.hosts import LocalHost
+from dyno.hosts import LocalHost, files
+from dyno.hosts.devices import Device
 from dyno.model.base import Frozen, RunError, Scalar
 from dyno.model.counters import CounterSource
 from dyno.model.endpoint import Endpoint
@@ -163,6 +164,22 @@ class System(ABC, Generic[O]):
     def prepare(self, limit: float) -> None:
         """Make an empty store, replacing what is there, so that `start` gives an endpoint that can be loaded."""
 
+    def needs_bytes(self) -> int:
+        """What it takes of the place's file system for a store, empty or not, besides what it takes there already."""
+        return 0
+
+    def live_bytes(self) -> int:
+        """What its live data take of the place's file system now."""
+        return files.bytes_on_disk(self.place.data)
+
+    def restored_bytes(self, source: Path) -> int:
+        """What they will take there when they were restored from that snapshot."""
+        return files.bytes_on_disk(source)
+
+    def snapshot_bytes(self) -> int:
+        """What a snapshot of them takes."""
+        return files.bytes_on_disk(self.place.data)
+
     def finish_load(self, endpoint: Endpoint, limit: float) -> None:
         """Once the data are loaded, and while it still runs to be loaded: execute what the study adds to them."""
         if statements := self.after_load():
@@ -181,6 +198,13 @@ class System(ABC, Generic[O]):
         """Put the stopped system's data back to a snapshot, synced to the device."""
         self.place.host.remove_tree(self.place.data)
         self.place.host.copy_tree(source, self.place.data, reflink=reflink, limit=limit)
+
+    def device(self) -> Device | None:
+        """The block device of its own that its data are on, from when they were restored; None where it has none.
+
+        They are then on the file system of its place, and on the device of that.
+        """
+        return None
 
     def data_files(self) -> list[Path]:
         """The files whose state in page cache is part of `caches: cold`."""
@@ -242,6 +266,10 @@ class System(ABC, Generic[O]):
     def status(self) -> dict[str, float]:
         """The system's own counters since it was ready, and its sizes now."""
         return {}
+
+    def notes(self) -> tuple[str, ...]:
+        """What a reader must know of how it ran, in sentences."""
+        return ()
 
     def check(self, limit: float) -> None:
         """Check the stopped system's data. Raises RunError where they are damaged."""

@@ -141,6 +141,8 @@ class Workload(ABC, Generic[O]):
     backends: ClassVar[frozenset[str]]
     counts: ClassVar[bool] = False
     """Whether `count` can have transactions counted one by one."""
+    populates: ClassVar[bool] = False
+    """Whether `populate` makes something in the store that each run needs anew: the files of a file system, say."""
     outlives_failure: ClassVar[bool] = False
     """Whether `check` is to be asked also where driving failed, of a system that was started again on its data."""
 
@@ -209,6 +211,13 @@ class Workload(ABC, Generic[O]):
     def load(self, runner: Runner, endpoint: Endpoint, seed: int) -> None:
         """Fill an empty system; nothing happens where the workload needs no data."""
 
+    def populate(self, runner: Runner, endpoint: Endpoint, seed: int) -> None:
+        """Make what each run finds, in a store that was made anew for it, where the workload `populates`.
+
+        It is observed, by samples of its own, and is in no figure: with warm caches what it wrote is synced before
+        anything is measured, with cold ones it is dropped from them too. Raises RunError.
+        """
+
     def count(
         self, runner: Runner, endpoint: Endpoint, seed: int, *, transactions: int, settling: int
     ) -> dict[str, float]:
@@ -218,6 +227,10 @@ class Workload(ABC, Generic[O]):
         were read `instructions.<kind>` and `cycles.<kind>` of all of them together. Raises RunError.
         """
         raise NotImplementedError
+
+    def reads_back(self) -> bool:
+        """Whether `check` reads all that was written: caches are dropped before, so that the device answers."""
+        return False
 
     def check(self, runner: Runner, endpoint: Endpoint, seed: int) -> Checked:
         """See whether the store is right after it was driven with that runner. Raises RunError where that failed."""

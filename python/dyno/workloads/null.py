@@ -24,7 +24,7 @@ class NullWorkload(Workload[NullOptions]):
 
     kind = "null"
     Options = NullOptions
-    backends = frozenset({"sqlite", "null", "mysql", "postgresql"})
+    backends = frozenset({"sqlite", "null", "mysql", "postgresql", "files"})
 
     def clients(self) -> int:
         """One a thread."""
@@ -32,8 +32,10 @@ class NullWorkload(Workload[NullOptions]):
 
     def drive(self, runner: Runner, endpoint: Endpoint, seed: int) -> Measured:
         """The driver's loop with nothing in it."""
+        # In a file system there is nothing that would have to be opened.
+        nothing = Endpoint(backend="null") if endpoint.backend == "files" else endpoint
         job = core.job(
-            endpoint,
+            nothing,
             {"kind": "null"},
             phase="run",
             clients=self.options.threads,

@@ -20,7 +20,7 @@ from dyno.observers.base import SAMPLE_COLUMNS
 from dyno.observers.null import NullObserver
 from dyno.store import Results, new_results
 from dyno.systems.simulated import SimulatedSystem
-from dyno.workloads.base import Measured, Runner
+from dyno.workloads.base import Checked, Measured, Runner
 from dyno.workloads.simulated import SimulatedWorkload
 from tests.making import scratch_in
 
@@ -34,10 +34,14 @@ class FakeHost(LocalHost):
     free: Callable[[], int] = staticmethod(lambda: PLENTY)
     resident: Callable[[], int] | None = None
     dropped: Callable[[], None] = staticmethod(lambda: None)
+    synced: Callable[[], None] = staticmethod(lambda: None)
 
     def drop_caches(self) -> None:
         # Those of the machine: the tests beside this one may be about them.
         self.dropped()
+
+    def sync(self) -> None:
+        self.synced()
 
     def free_disk(self, path: Path) -> int:
         return self.free()
@@ -235,6 +239,14 @@ def _workload(base: type[SimulatedWorkload], hear: Hear) -> type[SimulatedWorklo
 
         def load(self, runner: Runner, endpoint: Endpoint, seed: int) -> None:
             hear("workload.load", runner)
+
+        def populate(self, runner: Runner, endpoint: Endpoint, seed: int) -> None:
+            hear("workload.populate", runner, seed)
+
+        def check(self, runner: Runner, endpoint: Endpoint, seed: int) -> Checked:
+            hear("workload.check")
+            checked: Checked = super().check(runner, endpoint, seed)
+            return checked
 
         def drive(self, runner: Runner, endpoint: Endpoint, seed: int) -> Measured:
             return hear("workload.drive", runner, seed) or super().drive(runner, endpoint, seed)

@@ -88,7 +88,7 @@ def test_the_parts_are_operated_in_the_order_of_a_runs_life(lab: Laboratory) -> 
     running = [
         "system.restore", "system.start", "system.ready", "system.data_files", "system.cached",
         "one.start", "two.start", "workload.drive", "one.stop", "two.stop",
-        "system.facts", "system.status", "system.asked", "system.stop", "system.check",
+        "system.facts", "system.status", "system.asked", "workload.check", "system.stop", "system.check",
     ]  # fmt: skip
     ending = ["system.destroy", "system.stop"]
     assert lab.calls == [*loading, *running, *loading[:2], *running, *ending]

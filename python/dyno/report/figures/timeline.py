@@ -25,7 +25,7 @@ CHANGED = HUES[5]  # what the classification of a run's course says
 GAP = HUES[6]  # a time of which no sample tells by itself
 MOST_GAPS = 200  # that are drawn; beyond them only the longest
 LATE = 0.5  # of the time between two samples: one that is later than that is marked
-DRIVER = "driver"
+DRIVERS = ("driver", "populate")  # it too, before anything is measured: neither is the system's
 
 CPU = {
     "usr": ("cpu.usr", "cpu.nice"),
@@ -180,7 +180,7 @@ def _ends_at_once(timed: pl.DataFrame) -> bool:
 
 def _are_many(timed: pl.DataFrame) -> bool:
     """Whether the system has several processes, which "by whom" shows as one."""
-    return timed.filter(pl.col("metric") == "proc.usr", pl.col("subject") != DRIVER)["subject"].n_unique() > 1
+    return timed.filter(pl.col("metric") == "proc.usr", ~pl.col("subject").is_in(DRIVERS))["subject"].n_unique() > 1
 
 
 def _throughput(intervals: pl.DataFrame, start: int) -> pl.DataFrame:
@@ -224,7 +224,7 @@ def _by_whom(timed: pl.DataFrame) -> pl.DataFrame:
     What is left is known where a sample says of how many clock ticks its shares are. Processes are told of a moment
     after the machine is, so that a little less than nothing may be left.
     """
-    of_driver = pl.col("subject") == DRIVER
+    of_driver = pl.col("subject").is_in(DRIVERS)
     modes = timed.filter(pl.col("metric").is_in(["proc.usr", "proc.sys"])).with_columns(
         pl.when(of_driver)
         .then(pl.lit("driver"))
@@ -266,7 +266,7 @@ def _switches(timed: pl.DataFrame, several_hosts: bool) -> pl.DataFrame:
     whose = (
         pl.when(pl.col("metric") == "vm.cs")
         .then(pl.concat_str("host", pl.lit(" machine")).str.strip_chars())
-        .when(pl.col("subject") == DRIVER)
+        .when(pl.col("subject").is_in(DRIVERS))
         .then(pl.lit("driver"))
         .otherwise(pl.lit("system"))
     )

@@ -1,0 +1,179 @@
+"""Images on loop devices, the file systems on them and on devices that are given, and where they are mounted.
+
+Each change is in the undo journal before it is made. An image, its device and a mount are remembered by their paths, so
+that the next run may have them again.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from dyno.hosts import filesystems
+from dyno.hosts.leftovers import UndoError
+from dyno.hosts.undo import Change, UndoJournal
+from dyno.model.base import RunError
+from dyno.model.study import FileSystem
+
+Run = Callable[..., str]
+"""As `LocalHost.run`."""
+
+
+@dataclass(frozen=True)
+class Until:
+    """Until when all steps of a change have to be done (time.monotonic), and where what programs say is kept."""
+
+    deadline: float
+    log: Path
+
+    @classmethod
+    def within(cls, limit: float, log: Path) -> Until:
+        """In so many seconds."""
+        return cls(time.monotonic() + limit, log)
+
+    @property
+    def left(self) -> float:
+        """Seconds, 0 where there are none."""
+        return max(self.deadline - time.monotonic(), 0.0)
+
+    def look(self, what: str) -> None:
+        """Raise RunError past the deadline."""
+        if self.left <= 0:
+            raise RunError(f"{what} took longer than the study allows")
+
+
+@dataclass(frozen=True)
+class _Image:
+    change: Change
+    device: Path
+    size: int
+    direct_io: bool
+
+
+def image_of(folder: Path) -> Path:
+    """Where the image is of the file system that is mounted at a folder: beside it."""
+    return folder.with_name(f"{folder.name}-image")
+
+
+def below_of(folder: Path) -> Path:
+    """Where the file system is mounted that an overlay at a folder lies on."""
+    return folder.with_name(f"{folder.name}-below")
+
+
+class Volumes:
+    """Those of one session, by their resolved paths, since by these the kernel tells of files and mounts."""
+
+    def __init__(self, undo: UndoJournal, run: Run) -> None:
+        self._undo = undo
+        self._run = run
+        self._images: dict[Path, _Image] = {}
+        self._mounts: dict[Path, Change] = {}
+
+    def attach(
+        self,
+        image: Path,
+        size: int,
+        *,
+        direct_io: bool,
+        until: Until,
+        key: str = filesystems.KEY,
+        written: bool = False,
+    ) -> Path:
+        """A loop device on an image whose every block is its own; the same again where nothing of it is to change.
+
+        `written`: every block was written once. Raises RunError.
+        """
+        image = image.resolve()
+        known = self._images.get(image)
+        if known is not None and (known.size, known.direct_io) == (size, direct_io):
+            filesystems.fill_in(image, size)
+            return known.device
+        self._detached(image)
+        filesystems.allocate(image, size)
+        if written:
+            filesystems.write_all(image, size, until.deadline)
+        change = self._undo.will(Change("loop", {"file": str(image)}))
+        device = Path()
+        self._images[image] = _Image(change, device, size, direct_io)
+        words = ["losetup", "--find", "--show", f"--direct-io={'on' if direct_io else 'off'}", str(image)]
+        device = Path(self._do(words, until).strip())
+        self._images[image] = _Image(change, device, size, direct_io)
+        filesystems.attest_direct_io(device, image, asked=direct_io, key=key)
+        return device
+
+    def device(self, image: Path) -> Path | None:
+        """The loop device of an image; None where it has none of this session."""
+        known = self._images.get(image.resolve())
+        return None if known is None else known.device
+
+    def make(self, spec: FileSystem, device: Path, until: Until) -> None:
+        """Make a file system on a device: what was there is gone. Raises RunError."""
+        self._do(filesystems.mkfs_command(spec, device), until)
+
+    def mount(self, spec: FileSystem, device: Path, folder: Path, until: Until) -> None:
+        """Mount it at a folder that is there. Raises RunError."""
+        folder = self._prepared(folder, until)
+        self._do(filesystems.mount_command(spec, device, folder), until)
+
+    def mount_overlay(self, below: Path, folder: Path, until: Until) -> None:
+        """Mount an overlay at a folder: of `lower` in the folder below, under `upper`, which takes all that is written.
+
+        Raises RunError.
+        """
+        below = below.resolve()
+        if any(mark in str(below) for mark in ",:\\"):
+            raise RunError(f"{below} cannot be below an overlay: its path has a comma, a colon or a backslash")
+        for name in ("lower", "upper", "work"):
+            (below / name).mkdir(exist_ok=True)
+        folder = self._prepared(folder, until)
+        layers = f"lowerdir={below}/lower,upperdir={below}/upper,workdir={below}/work"
+        self._do(["mount", "-t", "overlay", "-o", layers, "overlay", str(folder)], until)
+
+    def _prepared(self, folder: Path, until: Until) -> Path:
+        # One entry for both: undoing unmounts all that is at the folder. A mount namespace that somebody makes
+        # meanwhile has copies of all mounts; below a shared one it follows when the file system is unmounted, else
+        # it would keep the loop device busy.
+        folder = folder.resolve()
+        self._mounts[folder] = self._undo.will(Change("mount", {"target": str(folder)}))
+        self._do(["mount", "--bind", str(folder), str(folder)], until)
+        self._do(["mount", "--make-shared", str(folder)], until)
+        return folder
+
+    def mounted(self, folder: Path) -> bool:
+        """Whether this session has something mounted there."""
+        return folder.resolve() in self._mounts
+
+    def unmount(self, folder: Path) -> None:
+        """Unmount it; nothing happens where nothing of this session is mounted there. Raises UndoError."""
+        folder = folder.resolve()
+        if (change := self._mounts.get(folder)) is not None:
+            self._undo.undo(change)
+            del self._mounts[folder]
+
+    def detach(self, image: Path) -> None:
+        """Remove an image and its device; nothing happens where there is none. Raises UndoError."""
+        image = image.resolve()
+        if (known := self._images.get(image)) is not None:
+            self._undo.undo(known.change)
+            del self._images[image]
+        image.unlink(missing_ok=True)
+
+    def remove_at(self, folder: Path) -> None:
+        """All that there is of a file system mounted at a folder: overlay, mount, image. Raises UndoError."""
+        self.unmount(folder)
+        self.unmount(below_of(folder))
+        self.detach(image_of(folder))
+        for point in (folder, below_of(folder)):
+            if point.is_dir() and not any(point.iterdir()):
+                point.rmdir()
+
+    def _detached(self, image: Path) -> None:
+        try:
+            self.detach(image)
+        except UndoError as error:
+            raise RunError(f"cannot make {image} anew: {error}") from error
+
+    def _do(self, words: Sequence[str], until: Until) -> str:
+        return self._run(words, limit=until.left, log=until.log)
