@@ -505,6 +505,7 @@ impl Judge<'_> {
                 // Numbers of files rise: of equals it is the latest.
                 (
                     Some(its.inode) == present.inode,
+                    !look.long,
                     allowed,
                     kept,
                     look.own,
@@ -558,7 +559,7 @@ impl Judge<'_> {
                 }
                 latest
             });
-            let next = matching.map_or(1, |place| place + 1);
+            let next = matching.max(reused(versions)).map_or(1, |place| place + 1);
             out.overtaken.push(
                 versions
                     .get(next)
@@ -670,6 +671,20 @@ impl Judge<'_> {
             self.out.syncs_lost += lost;
             self.out.folder_syncs_lost += lost;
         }
+    }
+}
+
+/// The latest time that a sector was no part of its file, where it was to become one again: what nobody promised of
+/// it may then be anything, since another block may be in its place.
+fn reused(versions: &[Version]) -> Option<usize> {
+    let latest = versions
+        .iter()
+        .rposition(|version| version.holds.is_none())?;
+    if latest + 1 < versions.len() {
+        Some(latest)
+    } else {
+        // It was to be none from then on: a promise of that alone is broken by whatever is there.
+        latest.checked_sub(1)
     }
 }
 
