@@ -1,7 +1,7 @@
 """A disk whose writes and flushes are recorded: `dyno-core record` serves it as a file, a loop device makes it a disk.
 
-The program is in the undo journal as a server, its mount and the loop device by what the kernel knows them by. Where the
-session is killed the program goes first: what the kernel then still asks of the disk fails, and nothing waits for it.
+The program is in the undo journal as a server, its mount and the loop device by what the kernel knows them by. Where
+the session is killed the program goes first: what the kernel then still asks of the disk fails, and nothing waits.
 """
 
 from __future__ import annotations
@@ -106,4 +106,3 @@ class RecordedDisk:
             if status != 0:
                 raise RunError(f"dyno-core record ended with status {status}: {program.complaint()}")
         host.remove_tree(files.folder)
-

@@ -1,7 +1,7 @@
 """A file system on a disk that is recorded: every write and flush of it, so that power can be cut at any of them.
 
-It is made and attested as any other (`filesystem`), but on a disk that `dyno-core record` serves; each run has a recording
-of its own, which begins with an empty disk, before mkfs. `docs/crash.md` says what is recorded and what is done with it.
+It is made and attested as any other (`filesystem`), but on a disk that `dyno-core record` serves; each run has a
+recording of its own, which begins with an empty disk, before mkfs. `docs/crash.md` says what is done with it.
 """
 
 from __future__ import annotations
