@@ -23,8 +23,9 @@ class PlainRunner:
         self.core = core
         self.folder = folder
         self.logs = folder.parent / "logs"
-        self._host = host
+        self.host = host
         self.complaint = ""
+        self.interrupted = False
         self.measured: Measured | None = None
         self.commands: list[tuple[str, ...]] = []
 
@@ -36,7 +37,7 @@ class PlainRunner:
 
     def _start(self, argv: Sequence[str], name: str, *, lines: bool) -> Process:
         self.commands.append(tuple(argv))
-        return self._host.start(argv, log=self.logs / name, lines=lines)
+        return self.host.start(argv, log=self.logs / name, lines=lines)
 
     def _wait(self, processes: list[Process]) -> list[int]:
         deadline = time.monotonic() + LIMIT_S

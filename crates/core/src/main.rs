@@ -4,6 +4,7 @@
 //! all that was asked was done; 1 it failed; 2 the job or the command line is wrong; 3 the run was cut
 //! short, and its partial result is written.
 
+mod crash;
 mod cut;
 mod drive;
 mod files;
@@ -41,6 +42,14 @@ enum Command {
     Fold(flame::FoldArguments),
     /// Draw flame graphs of folded stacks, or of what changed between two
     Flame(flame::FlameArguments),
+    /// Serve a file as a disk and log its writes and flushes, until it is unmounted
+    Record(crash::RecordArguments),
+    /// Make the image that a power failure at a point of such a log would leave
+    CutPower(crash::CutArguments),
+    /// Write to a file system upon such a disk, and keep what was promised at which point
+    CrashWrite(crash::WriteArguments),
+    /// Say which promises are broken by what a file system holds after a cut
+    CrashJudge(crash::JudgeArguments),
     /// Show the versions of the program and of what is built into it
     Version {
         /// As one JSON object
@@ -59,6 +68,10 @@ fn main() -> ExitCode {
         Command::Watch(arguments) => watch::run(&arguments),
         Command::Fold(arguments) => flame::fold(&arguments),
         Command::Flame(arguments) => flame::run(&arguments),
+        Command::Record(arguments) => crash::record(&arguments),
+        Command::CutPower(arguments) => crash::cut_power(&arguments),
+        Command::CrashWrite(arguments) => crash::write(&arguments),
+        Command::CrashJudge(arguments) => crash::judge(&arguments),
         Command::Version { json } => {
             versions::show(json);
             Ok(ExitCode::SUCCESS)

@@ -57,6 +57,11 @@ _MAKERS = {
     "xfs": _Maker("xfsprogs", ("mkfs.xfs", "xfs_info", "xfs_repair", "xfs_db"), ("-q", "-f", "-K")),
     "btrfs": _Maker("btrfs-progs", ("mkfs.btrfs", "btrfs"), ("-q", "-f", "-K"), ("nodiscard",)),
 }
+_CHECKERS = {
+    "ext4": ("e2fsck", "-f", "-n"),
+    "xfs": ("xfs_repair", "-n"),
+    "btrfs": ("btrfs", "check", "--readonly"),
+}
 _EXT4_AT_ONCE = "lazy_itable_init=0,lazy_journal_init=0,nodiscard"
 """What ext4 leaves for later a thread of the kernel does in the middle of what is measured. Extended options are one
 word, and the last such word that is given counts alone."""
@@ -97,6 +102,12 @@ def program(name: str) -> str:
         package = next((maker.package for maker in _MAKERS.values() if name in maker.programs), "util-linux")
         raise RunError(f"{name} is missing: install Debian's {package}")
     return found
+
+
+def check_command(kind: str, device: Path) -> list[str]:
+    """The command that looks for damage, and repairs nothing. Raises RunError where it is not installed."""
+    words = _CHECKERS[kind]
+    return [program(words[0]), *words[1:], str(device)]
 
 
 def version(kind: str) -> str:

@@ -69,6 +69,7 @@ class Volumes:
         self._undo = undo
         self._run = run
         self._images: dict[Path, _Image] = {}
+        self._files: dict[Path, Change] = {}
         self._mounts: dict[Path, Change] = {}
 
     def attach(
@@ -103,6 +104,25 @@ class Volumes:
         filesystems.attest_direct_io(device, image, asked=direct_io, key=key)
         return device
 
+    def attach_file(self, file: Path, *, direct_io: bool, until: Until) -> Path:
+        """A loop device on a file that somebody else has made, and keeps. Raises RunError."""
+        file = file.resolve()
+        change = self._undo.will(Change("loop", {"file": str(file)}))
+        self._files[file] = change
+        words = ["losetup", "--find", "--show", f"--direct-io={'on' if direct_io else 'off'}", str(file)]
+        device = Path(self._do(words, until).strip())
+        is_direct = Path("/sys/class/block", device.name, "loop/dio").read_text().strip() == "1"
+        if is_direct != direct_io:
+            raise RunError(f"{device} does {'' if is_direct else 'no '}direct I/O on {file}")
+        return device
+
+    def detach_file(self, file: Path) -> None:
+        """Remove the device of such a file; nothing happens where it has none. Raises UndoError."""
+        file = file.resolve()
+        if (change := self._files.get(file)) is not None:
+            self._undo.undo(change)
+            del self._files[file]
+
     def device(self, image: Path) -> Path | None:
         """The loop device of an image; None where it has none of this session."""
         known = self._images.get(image.resolve())
@@ -112,10 +132,12 @@ class Volumes:
         """Make a file system on a device: what was there is gone. Raises RunError."""
         self._do(filesystems.mkfs_command(spec, device), until)
 
-    def mount(self, spec: FileSystem, device: Path, folder: Path, until: Until) -> None:
-        """Mount it at a folder that is there. Raises RunError."""
+    def mount(self, spec: FileSystem, device: Path, folder: Path, until: Until) -> float:
+        """Mount it at a folder that is there; how long that took, in s. Raises RunError."""
         folder = self._prepared(folder, until)
+        begun = time.monotonic()
         self._do(filesystems.mount_command(spec, device, folder), until)
+        return time.monotonic() - begun
 
     def mount_overlay(self, below: Path, folder: Path, until: Until) -> None:
         """Mount an overlay at a folder: of `lower` in the folder below, under `upper`, which takes all that is written.

@@ -50,7 +50,7 @@ class WatchedRunner:
         self.seconds = 0.0
         self.complaint = ""
         self.measured: Measured | None = None
-        self._host = host
+        self.host = host
         self.logs = logs
         self._limit = limit
         self._guard = guard
@@ -62,6 +62,11 @@ class WatchedRunner:
         self.under: tuple[str, ...] = ()
         """The words that drivers are started under from now on, where the system works inside them."""
         self._pinned = () if cpus is None else ("taskset", "--cpu-list", cpus)
+
+    @property
+    def interrupted(self) -> bool:
+        """Whether the user wants it all to end."""
+        return self._interrupt.requested
 
     def execute(self, argv: Sequence[str], *, kept_as: str | None = None) -> int:
         """The driver's exit status. Raises RunError past the limit and DiskFull; it is then ended."""
@@ -79,7 +84,7 @@ class WatchedRunner:
                 argv, _ = replace(self._confinement, under=self.under).around((*self._pinned, *words), None)
                 self.commands.append(tuple(argv))
                 log = self.logs / (kept_as or ("driver" if len(argvs) == 1 else f"driver-{number}"))
-                processes.append(self._host.start(argv, log=log, lines=kept_as is None))
+                processes.append(self.host.start(argv, log=log, lines=kept_as is None))
                 self._see_it_join(processes[-1])
                 self._on_started(processes[-1].pid)
             self._watch(processes, begun, tells=kept_as is None)

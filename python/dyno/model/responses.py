@@ -82,6 +82,18 @@ _KNOWN = {
         # Of one kind of transaction of an embedded system, counted once the run was over.
         Response("instructions", "instructions of a transaction", "1", "lower"),
         Response("cycles", "cycles of a transaction", "1", "lower"),
+        # Of all power cuts of a run together, but for the share of cuts and the time.
+        Response("syncs_checked", "acknowledged syncs looked for after power cuts", "1", "higher", counted=True),
+        Response("syncs_lost", "acknowledged syncs lost", "1", "lower", counted=True),
+        Response("cuts_with_loss", "share of power cuts that lost an acknowledged sync", "1", "lower", counted=True),
+        Response("files_checked", "files looked at after power cuts", "1", "higher", counted=True),
+        Response("files_stale", "files with data of others", "1", "lower", counted=True),
+        Response("files_exposing_removed", "files with data that had been removed", "1", "lower", counted=True),
+        Response("files_garbage", "files with data that nobody wrote", "1", "lower", counted=True),
+        Response("replacements_broken", "unsynced files renamed over others and not whole", "1", "lower", counted=True),
+        Response("inconsistent", "file systems that their own program finds damaged", "1", "lower", counted=True),
+        Response("unmountable", "file systems that could not be mounted", "1", "lower", counted=True),
+        Response("recovery_time", "time to mount after a power cut", "ms", "lower"),
         Response("elapsed", "time of the measured part", "s", "lower"),
     )
 }

@@ -34,11 +34,6 @@ _PAGE = 4096
 _BLOCK_SIZES = {"ext4": (1024, 2048, 4096), "xfs": (1024, 2048, 4096), "btrfs": (4096,)}
 _OF_THEIR_OWN = {"data": "data", "barrier": "barrier", "nobarrier": "barrier", "commit": "commit", "discard": "discard"}
 _OF_THEIR_OWN |= {"nodiscard": "discard"}
-_CHECKERS = {
-    "ext4": ("e2fsck", "-f", "-n"),
-    "xfs": ("xfs_repair", "-n"),
-    "btrfs": ("btrfs", "check", "--readonly"),
-}
 _RESIDENT_AT_MOST = 0.01  # of an image: what a neighbour's open may bring back
 
 
@@ -530,14 +525,15 @@ class FilesystemSystem(System[FilesystemOptions]):
         if not every or self._run % every or device is None:
             return
         self._unmount()
-        words = _CHECKERS[self.options.base]
+        words = filesystems.check_command(self.options.base, device)
         log = self.place.logs / "check"
         try:
-            self.place.host.run([filesystems.program(words[0]), *words[1:], str(device)], limit=limit, log=log)
+            self.place.host.run(words, limit=limit, log=log)
         except RunError as error:
             if " ended with status " not in str(error):
                 raise
-            raise RunError(f"{' '.join(words)} finds the file system damaged (logs/check.stdout): {error}") from error
+            name = " ".join((Path(words[0]).name, *words[1:-1]))
+            raise RunError(f"{name} finds the file system damaged (logs/check.stdout): {error}") from error
 
     def notes(self) -> tuple[str, ...]:
         """What its machine does not hold."""

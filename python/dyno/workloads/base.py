@@ -52,8 +52,15 @@ class Runner(Protocol):
     """What is kept of the run beside its figures."""
     complaint: str
     """The last line that the last driver wrote to its standard error; empty where there was none."""
+    host: LocalHost
+    """For what is done to the store besides driving it."""
     measured: Measured | None
     """For a workload to leave what was measured before it raises: a run that is not ok is looked into by it too."""
+
+    @property
+    def interrupted(self) -> bool:
+        """Whether the user wants it all to end."""
+        ...
 
     def execute(self, argv: Sequence[str], *, kept_as: str | None = None) -> int:
         """Run a driver to its end; its exit status. Raises RunError past the limit.
