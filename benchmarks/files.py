@@ -2,31 +2,38 @@
 
     python benchmarks/files.py [--rounds 5] [--seconds 8] [--folder /var/tmp] [agree] [cpu] [threads]
 
-agree    webserver and oltp at a given rate of events, where both have processors to spare: operations a second of both
-         must agree within 10 %. Of oltp those of the readers count, since filebench counts its implicit opens as reads
-cpu      the same two workloads as fast as they go: CPU an operation of the engine (`--compat`), at most 0.7 of filebench's.
-         What starting takes is left out: it is what a long run takes more than a short one, by what it does more. How many
-         times as many operations a second the engine does is said beside it
+agree    webserver and oltp at a given rate of events, where both have processors to spare: operations a second of
+         both must agree within 10 %. Of oltp those of the readers count: filebench counts its implicit opens as reads
+cpu      the same two workloads as fast as they go: CPU an operation of the engine (`--compat`), at most 0.7 of
+         filebench's. What starting takes is left out: it is what a long run takes more than a short one, by what it
+         does more. How many times as many operations a second the engine does is said beside it
 threads  10,000 threads, in one process and in as many, start, do something and end within 10 s
 
-Both are given the same text and the same folder, in interleaved rounds; ratios are taken within rounds. filebench is
-looked for on the PATH, and started without address-space randomisation, which it does not survive. Where it is not,
-nothing is compared, which is said, and makes the status 1, as a bar that is missed does.
+filebench's master ends before most of its workers were waited for, so that whoever waits for the master alone is not told
+of most of the CPU time: here all that a program leaves behind is waited for too.
+
+Both are given the same text and the same folder, in rounds in which they take turns; ratios are taken within rounds.
+filebench is looked for on the PATH, and started without address-space randomisation, which it does not survive. Where
+there is none, nothing is compared, which is said, and makes the status 1, as a bar that is missed does.
 """
 
 from __future__ import annotations
 
 import argparse
+import ctypes
+import os
 import re
 import shutil
 import statistics
+import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from measuring import core, cost, interleaved, spread, verdict
+from measuring import core, cost, spread, verdict
 
 CPU_BAR, AGREE_BAR, THREADS_BAR_S = 0.7, 0.1, 10.0
 RATES = {"webserver": 400, "oltp": 1000}
@@ -65,11 +72,11 @@ def main() -> int:
                 held = False
             else:
                 if "agree" in options.parts:
-                    held &= all([bench.agree(workload) for workload in RATES])
+                    held &= min([bench.agree(workload) for workload in RATES])
                 if "cpu" in options.parts:
-                    held &= all([bench.cpu(workload) for workload in RATES])
+                    held &= min([bench.cpu(workload) for workload in RATES])
         if "threads" in options.parts:
-            held &= all([bench.threads(processes) for processes in (1, THREADS)])
+            held &= min([bench.threads(processes) for processes in (1, THREADS)])
     return 0 if held else 1
 
 
@@ -84,8 +91,7 @@ class Bench:
         """Whether both keep the same rate."""
         path = self._written(workload, self.seconds * 2, RATES[workload])
         rounds = [
-            {name: run(path, workload) for name, run in self._both().items()}
-            for _ in range(max(2, self.rounds // 2))
+            {name: run(path, workload) for name, run in self._both().items()} for _ in range(max(2, self.rounds // 2))
         ]
         ratios = [each["dyno"].rate / each["filebench"].rate for each in rounds]
         held = abs(statistics.median(ratios) - 1) <= AGREE_BAR
@@ -97,11 +103,14 @@ class Bench:
         """Whether an operation costs less."""
         short = self._written(workload, SHORT_S)
         long = self._written(workload, SHORT_S + self.seconds)
-        kinds = {name: (lambda run=run: (run(short, workload), run(long, workload))) for name, run in self._both().items()}
-        rounds = interleaved(self.rounds, kinds)  # type: ignore[arg-type]
-        each = [{name: _marginal(*pair) for name, pair in done.items()} for done in rounds]  # type: ignore[misc]
+        both = self._both()
+        each = []
+        for number in range(self.rounds):
+            # In an order that turns, so that drift of the machine meets both alike.
+            names = list(both)[:: 1 if number % 2 == 0 else -1]
+            each.append({name: _marginal(both[name](short, workload), both[name](long, workload)) for name in names})
         print(f"{workload} as fast as it goes")
-        for name in kinds:
+        for name in both:
             print(f"  {name}: {spread([one[name][0] * 1e6 for one in each])} us of CPU an operation")
         times = [one["dyno"][1] / one["filebench"][1] for one in each]
         print(f"  operations a second, dyno / filebench: {spread(times)}")
@@ -132,7 +141,7 @@ class Bench:
         print(f"  from start to end, s: {spread(took)} (bar {THREADS_BAR_S}): {_told(held)}")
         return held
 
-    def _both(self):  # type: ignore[no-untyped-def]
+    def _both(self) -> dict[str, Callable[[Path, str], Ran]]:
         return {
             "dyno": lambda path, workload: _ran([self.driver, "files", str(path), "--compat"], workload),
             "filebench": lambda path, workload: _ran(["setarch", "-R", "filebench", "-f", str(path)], workload),
@@ -153,16 +162,39 @@ class Bench:
 
 
 def _ran(command: list[str], workload: str) -> Ran:
-    used = cost(command)
-    summary = _SUMMARY.search(used.output)
+    cpu, said = _with_orphans(command)
+    summary = _SUMMARY.search(said)
     if summary is None:
-        sys.exit(f"{' '.join(command)}: printed no summary\n{used.output}")
+        sys.exit(f"{' '.join(command)}: printed no summary\n{said}")
     flowop = COUNTED[workload]
     if flowop is None:
-        return Ran(used.both, int(summary[1]), float(summary[2]))
-    count = _count(used.output, flowop)
+        return Ran(cpu, int(summary[1]), float(summary[2]))
+    count = _count(said, flowop)
     # Of one flowop filebench prints whole operations a second: the time of the run says more.
-    return Ran(used.both, count, count * float(summary[2]) / int(summary[1]))
+    return Ran(cpu, count, count * float(summary[2]) / int(summary[1]))
+
+
+def _with_orphans(command: list[str]) -> tuple[float, str]:
+    """CPU time in s of a program and of all that it started, and what they printed."""
+    # Whatever loses its parent becomes this process's child.
+    set_child_subreaper = 36
+    ctypes.CDLL(None, use_errno=True).prctl(set_child_subreaper, 1, 0, 0, 0)
+    with tempfile.TemporaryFile() as output:
+        process = subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL)
+        cpu = 0.0
+        while True:
+            try:
+                ended, status, usage = os.wait4(-1, 0)
+            except ChildProcessError:
+                break
+            cpu += usage.ru_utime + usage.ru_stime
+            if ended == process.pid:
+                process.returncode = os.waitstatus_to_exitcode(status)
+        output.seek(0)
+        said = output.read().decode(errors="replace")
+    if process.returncode != 0:
+        sys.exit(f"{' '.join(command)}: status {process.returncode}\n{said}")
+    return cpu, said
 
 
 def _count(said: str, flowop: str) -> int:
