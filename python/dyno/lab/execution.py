@@ -221,6 +221,7 @@ class Execution:
         """Have the workload make what this run finds, and the caches as they are to be: no part of what is measured."""
         begun = time.time_ns()
         with self._timed(Step.POPULATE), self._telling_why_killed():
+            meter = Meter(self._on_device(), ())
             self._populator = self.new_runner(self.study.limits.prepare, self._on_populator)
             try:
                 # Without the disk's limits, as where data are loaded.
@@ -228,6 +229,8 @@ class Execution:
                     self.workload.populate(self._populator, endpoint, self._seed())
                 # Else the figures of the device would be of this too.
                 self.system.place.host.sync()
+                if (made := meter.end().device) is not None:
+                    self._used["device_written_for_files"] = made.written_bytes / 2**20
             finally:
                 self._populated = begun, time.time_ns()
         if self.cell.host.caches == "cold":
@@ -462,7 +465,7 @@ class Execution:
     def _take_figures(self, measured: Measured) -> None:
         if self._metered is not None:
             counted = operations(measured, warmed_up=self.workload.warms_up())
-            self._used = self._metered.responses(counted)
+            self._used |= self._metered.responses(counted)
 
     def _take_what_came_late(self) -> None:
         """What a system with a device of its own wrote once it was driven: it has let go of all that was in caches."""

@@ -70,6 +70,7 @@ _KNOWN = {
         # Of all the drive, its warm-up included: nobody can say which operation a page was read for.
         Response("device_read", "read from the device of the data", "MiB", "lower"),
         Response("device_written", "written to the device of the data", "MiB", "lower"),
+        Response("device_written_for_files", "written to the device of the data while files were made", "MiB", "lower"),
         # With what was still in page cache or in a journal then: until the file system was synced and unmounted.
         Response("device_written_in_all", "written to the device of the data in all", "MiB", "lower"),
         Response(
