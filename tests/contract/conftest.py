@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from dyno.hosts import LocalHost, Process, files
+from dyno.hosts import LocalHost, Process, files, filesystems
 from dyno.hosts.local import core_binary
 from dyno.systems.base import Place
 from dyno.workloads.base import Measured
@@ -53,9 +53,10 @@ class PlainRunner:
 def unsynced(monkeypatch: pytest.MonkeyPatch) -> None:
     """Copies are not written back: on a disk that discards, removing a server's thousand files then takes seconds.
 
-    That copies are synced is tested where copying is.
+    Nor are images written all through. That copies and images are is tested where these are made.
     """
     monkeypatch.setattr(files, "sync_file_system", lambda _folder: None)
+    monkeypatch.setattr(filesystems, "write_all", lambda _image, _size, _deadline: None)
 
 
 @pytest.fixture(scope="session")

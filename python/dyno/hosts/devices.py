@@ -182,6 +182,12 @@ def block_device(node: Path) -> Device:
     return _block_device(os.major(status.st_rdev), os.minor(status.st_rdev))
 
 
+def discards(node: Path) -> bool:
+    """Whether a block device can be told that blocks are free; the kernel takes `discard` for others too."""
+    folder = block_device(node).folder
+    return folder is not None and _read(_disk(folder) / "queue/discard_max_bytes") not in (None, "0")
+
+
 def mount_of(path: Path) -> Mount:
     """The mount that a path is on. Raises RunError where the path cannot be looked at."""
     try:

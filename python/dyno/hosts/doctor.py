@@ -24,6 +24,7 @@ BERKELEY_LIBRARY = "libdb-5.3.so"
 BERKELEY_PACKAGE = "libdb5.3"
 
 _LEAST_FREE = 2 * 1024**3
+_FILE_SYSTEM = "for systems of kind filesystem and `host.file_system` of kind {}: install Debian's {}"
 
 
 @dataclass(frozen=True)
@@ -55,8 +56,10 @@ def examine(folder: Path) -> list[Check]:
             ("CPU and memory limits", _cgroups),
             ("disk limits", _disk_limits),
             ("loop devices", _loops),
-            ("xfs", _program("mkfs.xfs", "for `host.file_system` of kind xfs: install Debian's xfsprogs")),
-            ("btrfs", _program("mkfs.btrfs", "for `host.file_system` of kind btrfs: install Debian's btrfs-progs")),
+            ("ext4", _program("mkfs.ext4", _FILE_SYSTEM.format("ext4", "e2fsprogs"))),
+            ("xfs", _program("mkfs.xfs", _FILE_SYSTEM.format("xfs", "xfsprogs"))),
+            ("btrfs", _program("mkfs.btrfs", _FILE_SYSTEM.format("btrfs", "btrfs-progs"))),
+            ("FUSE", _fuse),
             ("Docker", _engine("dockerd", "docker.io")),
             ("Podman", _engine("podman", "podman")),
             ("perf", _perf),
@@ -67,6 +70,7 @@ def examine(folder: Path) -> list[Check]:
             ("PostgreSQL", _program("postgres", "install Debian's postgresql")),
             ("Berkeley DB", _berkeley),
             ("sysbench", _program("sysbench", "for workloads of kind sysbench: install Debian's sysbench")),
+            ("fio", _program("fio", "for workloads of kind fio: install Debian's fio")),
             ("Go", _program("go", "install Debian's golang-go; `dyno get` builds tools with it")),
             ("go-ycsb", _go_ycsb),
             ("YCSB", _ycsb),
@@ -207,11 +211,19 @@ def _disk_limits(name: str, _folder: Path) -> Check:
 
 
 def _loops(name: str, _folder: Path) -> Check:
-    remedy = "for `host.file_system`: load the kernel's module loop, and install Debian's mount"
+    remedy = (
+        "for `host.file_system` and systems of kind filesystem: load the kernel's module loop, install Debian's mount"
+    )
     if not Path("/dev/loop-control").exists():
         return Check(name, False, "/dev/loop-control is missing", remedy=remedy)
     found = _found("losetup")
     return Check(name, found is not None, found or "losetup is not installed", remedy=remedy)
+
+
+def _fuse(name: str, _folder: Path) -> Check:
+    remedy = "to record what file systems write, for power cuts: load the kernel's module fuse"
+    holds = Path("/dev/fuse").exists()
+    return Check(name, holds, "/dev/fuse" if holds else "/dev/fuse is missing", remedy=remedy)
 
 
 def _perf(name: str, _folder: Path) -> Check:

@@ -236,7 +236,9 @@ class Limits(Frozen):
     """The longest that each step of a run may take; past it the run has failed in that step."""
 
     provision: Annotated[PositiveDuration, Field(description="having the programs ready, once a study")] = 600.0
-    prepare: Annotated[PositiveDuration, Field(description="loading a data set")] = 3600.0
+    prepare: Annotated[
+        PositiveDuration, Field(description="loading a data set; what a workload makes for each run")
+    ] = 3600.0
     restore: Annotated[PositiveDuration, Field(description="copying the loaded data set into place")] = 600.0
     start: Annotated[PositiveDuration, Field(description="starting the system, and each observer")] = 60.0
     ready: Annotated[PositiveDuration, Field(description="until the system answers")] = 120.0

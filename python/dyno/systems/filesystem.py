@@ -18,7 +18,7 @@ from pydantic import Field, field_validator, model_validator
 
 from dyno.hosts import ageing, attested, files, filesystems
 from dyno.hosts.blockdevices import Identity, claim
-from dyno.hosts.devices import Device, Mount, block_device, mount_of
+from dyno.hosts.devices import Device, Mount, block_device, discards, mount_of
 from dyno.hosts.leftovers import UndoError
 from dyno.hosts.volumes import Until, below_of, image_of
 from dyno.model.base import Frozen, InvalidRun, RunError, Scalar
@@ -44,6 +44,10 @@ class Aged(Frozen):
     rounds: Annotated[
         int, Field(ge=1, le=1000, description="how often it was filled to nine tenths, and files deleted until `fill`")
     ] = 5
+
+
+def _may_be_fresh(schema: dict[str, Any]) -> None:
+    schema["anyOf"].append({"const": "fresh"})
 
 
 class FilesystemOptions(Frozen):
@@ -77,17 +81,21 @@ class FilesystemOptions(Frozen):
         Duration | None, Field(ge=1, le=300, description="of ext4 and btrfs: how often it commits; whole seconds")
     ] = None
     aged: Annotated[
-        Literal["fresh"] | Aged,
-        Field(description="fresh, or used before: once a study, and for each run restored from a copy of that"),
-    ] = "fresh"
+        Aged | None,
+        Field(
+            description="how it was used before: done once a study, and restored for each run from a copy; `fresh` or "
+            "left out: new for each run",
+            json_schema_extra=_may_be_fresh,
+        ),
+    ] = None
     mkfs: Annotated[MkfsWords, Field(description="further options of mkfs, word by word")] = ()
     mount: Annotated[MountOptions, Field(description="further mount options")] = ("noatime",)
     direct_io: Annotated[
         bool, Field(description="of the image's loop device: past the page cache of the file system below")
     ] = True
     device: Annotated[
-        Annotated[str, Field(pattern=r"^/dev/.+")] | None,
-        Field(description="a block device in place of an image: all that is on it is lost"),
+        str | None,
+        Field(description="a block device, such as /dev/sdb, in place of an image: all that is on it is lost"),
     ] = None
     erase: Annotated[Literal["yes-really"] | None, Field(description="a `device` is only taken with this")] = None
     identity: Annotated[
@@ -102,6 +110,22 @@ class FilesystemOptions(Frozen):
     def base(self) -> Literal["ext4", "xfs", "btrfs"]:
         """What is made; below an overlay, too."""
         return (self.below or "ext4") if self.type == "overlay" else self.type
+
+    @field_validator("aged", mode="before")
+    @classmethod
+    def _fresh_is_not_aged(cls, value: Any) -> Any:
+        if isinstance(value, str):
+            if value != "fresh":
+                raise ValueError(f"should be fresh, or a mapping such as {{fill: 70%, rounds: 5}}; not {value!r}")
+            return None
+        return value
+
+    @field_validator("device")
+    @classmethod
+    def _device_is_a_path(cls, value: str | None) -> str | None:
+        if value is not None and not value.startswith("/dev/"):
+            raise ValueError(f"{value!r} is no device's path; write it whole, such as /dev/sdb")
+        return value
 
     @field_validator("commit")
     @classmethod
@@ -189,6 +213,8 @@ class FilesystemSystem(System[FilesystemOptions]):
         """Whether this machine can: root, programs, room, and the device that it is to be."""
         base, host = self.options.base, self.place.host
         filesystems.refuse_missing(base, KEY)
+        for name in _programs(self.options):
+            filesystems.program(name)
         ask = self._ask(limit)
         if self.options.device is not None:
             self._claim(ask)
@@ -222,7 +248,9 @@ class FilesystemSystem(System[FilesystemOptions]):
         """The device that it is made on: what is on it is lost."""
         options = self.options
         if options.device is not None:
-            return self._claim(self._ask(until.left))
+            device, ask = self._claim(self._ask(until.left)), self._ask(until.left)
+            ask(["wipefs", "--quiet", "--all", str(device)])  # mkfs.btrfs takes no UUID that is still on a device
+            return device
         return self.place.host.volumes.attach(
             self._image, self._size, direct_io=options.direct_io, until=until, key=KEY, written=True
         )
@@ -230,7 +258,7 @@ class FilesystemSystem(System[FilesystemOptions]):
     def _on(self) -> Path | None:
         """The device that it was made on; None where there is none yet."""
         if self.options.device is not None:
-            return Path(self.options.device)
+            return Path(self.options.device).resolve()  # as the kernel names it, and not by a link of udev's
         return self.place.host.volumes.device(self._image) if self._image.exists() else None
 
     @property
@@ -261,13 +289,9 @@ class FilesystemSystem(System[FilesystemOptions]):
 
     def snapshot_bytes(self) -> int:
         """What was loaded; or all of an aged one."""
-        if self._aged is None:
+        if self.options.aged is None:
             return super().snapshot_bytes()
         return self._size or _size_of(Path(str(self.options.device)))
-
-    @property
-    def _aged(self) -> Aged | None:
-        return self.options.aged if isinstance(self.options.aged, Aged) else None
 
     @property
     def _size(self) -> int:
@@ -295,19 +319,19 @@ class FilesystemSystem(System[FilesystemOptions]):
 
         An aged one is a data set with all that mkfs was told. How it is mounted when it is measured is none of it.
         """
-        if self._aged is None:
+        if self.options.aged is None:
             return {}
         spec = self._spec
         told = {"type": spec.kind, "size": spec.size, "mkfs": spec.mkfs, "device": self.options.device}
-        return {"aged": self._aged.model_dump(mode="json"), **told, "overlay": self.options.type == "overlay"}
+        return {"aged": self.options.aged.model_dump(mode="json"), **told, "overlay": self.options.type == "overlay"}
 
     def prepare(self, limit: float) -> None:
         """An empty one, or one that is aged."""
         until = self._until(limit)
-        if self._aged is None:
+        if self.options.aged is None:
             self._make(until)
         else:
-            self._age(self._aged, until)
+            self._age(self.options.aged, until)
 
     def _age(self, aged: Aged, until: Until) -> None:
         """Mounted as the kernel has it by default, whatever it is to be mounted with when it is measured."""
@@ -332,7 +356,7 @@ class FilesystemSystem(System[FilesystemOptions]):
 
     def snapshot(self, target: Path, limit: float) -> None:
         """What was loaded; of an aged one all blocks, as they are when it is unmounted."""
-        if self._aged is None:
+        if self.options.aged is None:
             super().snapshot(target, limit)
             return
         until, device = self._until(limit), self._on()
@@ -360,7 +384,7 @@ class FilesystemSystem(System[FilesystemOptions]):
             raise RunError(f"there is no snapshot {source.name} to restore")
         until = self._until(limit)
         until.look("making the file system")
-        if self._aged is not None:
+        if self.options.aged is not None:
             if reflink:
                 raise RunError("an aged file system is copied block by block: write restore: copy")
             self._restore_aged(source, until)
@@ -378,6 +402,8 @@ class FilesystemSystem(System[FilesystemOptions]):
         volumes, data = self.place.host.volumes, self.place.data
         for point in {self._base, data}:
             point.mkdir(exist_ok=True)
+        if self.options.discard and not discards(device):
+            raise RunError(f"{device} cannot be told what was freed ({KEY}.discard): leave discard out")
         volumes.mount(self._spec, device, self._base, until)
         if self.options.type == "overlay":
             volumes.mount_overlay(self._base, data, until)
@@ -428,7 +454,8 @@ class FilesystemSystem(System[FilesystemOptions]):
         """Every option that is given."""
         options = self.options
         given = {
-            "type": options.base,
+            "type": options.type,
+            "below": options.base if options.type == "overlay" else None,
             "block_size": options.block_size,
             "data": options.data,
             "journal": options.journal if options.base == "ext4" else None,
@@ -445,6 +472,8 @@ class FilesystemSystem(System[FilesystemOptions]):
         device, mount = self._made_and_mounted()
         wrong = filesystems.not_in_force(self.options.mount, mount.options)
         found = attested.in_force(mount, device, self._ask(_ASK_LIMIT_S))
+        if self.options.type == "overlay":
+            found |= {"type": mount_of(self.place.data).kind, "below": mount.kind}
         return {**found, "mount": [word for word in self.options.mount if word not in wrong]}
 
     def facts(self) -> dict[str, Scalar]:
@@ -457,8 +486,8 @@ class FilesystemSystem(System[FilesystemOptions]):
         shown = dict.fromkeys(word for word in mount.options if word.partition("=")[0] not in _OF_THEIR_OWN)
         found |= {"options": ",".join(shown)}
         found |= {"features": attested.features(mount, device, self._ask(_ASK_LIMIT_S))}
-        found |= {"mkfs": filesystems.version(self.options.base)}
-        if self._aged is not None:
+        found |= {"mkfs": filesystems.version(self.options.base), "hardware": block_device(device).hardware().kind}
+        if self.options.aged is not None:
             found |= {f"aged.{name}": value for name, value in json.loads(self._found_aged.read_text()).items()}
         if self.options.type == "overlay":
             found |= {"overlay": ",".join(_without_paths(mount_of(self.place.data).options))}
@@ -527,9 +556,25 @@ _ASK_LIMIT_S: Final = 30.0
 _AGEING_SEED: Final = 1997  # all that are to be compared are aged by the same files
 
 
+def _programs(options: FilesystemOptions) -> tuple[str, ...]:
+    """Those that a run asks, so that one which is missing is told before the first."""
+    asked = {"ext4": ("dumpe2fs",), "xfs": ("xfs_info",), "btrfs": ()}[options.base]
+    checker = _CHECKERS[options.base][:1] if options.check_every else ()
+    aged = ("filefrag", *{"ext4": ("e2freefrag",), "xfs": ("xfs_db",), "btrfs": ()}[options.base])
+    return (
+        *asked,
+        *checker,
+        *(aged if options.aged is not None else ()),
+        *(("lsblk", "blkid", "wipefs") if options.device is not None else ("losetup",)),
+    )
+
+
 def _size_of(device: Path) -> int:
-    with device.open("rb") as file:
-        return file.seek(0, 2)
+    try:
+        with device.open("rb") as file:
+            return file.seek(0, 2)
+    except OSError as error:
+        raise RunError(f"cannot see how large {device} is: {error.strerror}") from error
 
 
 def _made(options: FilesystemOptions) -> tuple[str, ...]:

@@ -118,3 +118,16 @@ def test_a_fact_of_another_factor_is_equal_on_both_sides_and_told_of_nobody() ->
 
 def test_runs_of_an_earlier_dyno_that_told_nothing_have_no_confounders() -> None:
     assert deployed({}, LAYERED).confounders == ()
+
+
+def test_what_follows_from_the_type_of_a_file_system_is_none_and_what_follows_from_a_mode_of_one_is() -> None:
+    facts = [{"file_system.options": "rw,nodelalloc", "cpus": "0"}, {"file_system.options": "rw", "cpus": "0-1"}]
+    types = study({"t": ["ext4", "xfs"]}, compare="t", options={level: {"type": level} for level in ("ext4", "xfs")})
+    assert [each.key for each in deployed(*facts, plan=types).confounders] == ["deployed.cpus"]
+    modes = study(
+        {"m": ["journal", "none"]}, compare="m", options={each: {"data": each} for each in ("journal", "none")}
+    )
+    assert {each.key for each in deployed(*facts, plan=modes).confounders} == {
+        "deployed.cpus",
+        "deployed.file_system.options",
+    }

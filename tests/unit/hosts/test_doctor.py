@@ -21,7 +21,9 @@ def program(folder: Path, name: str) -> None:
     (folder / name).chmod(0o755)
 
 
-@pytest.mark.parametrize("name", ["Docker", "Podman", "xfs", "btrfs", "loop devices", "CPU and memory limits", "perf"])
+@pytest.mark.parametrize(
+    "name", ["Docker", "Podman", "ext4", "xfs", "btrfs", "fio", "loop devices", "CPU and memory limits", "perf"]
+)
 def test_what_make_servers_and_the_kernel_bring_is_found(name: str, checks: dict[str, doctor.Check]) -> None:
     check = checks[name]
     assert check.holds, f"{check.found}; {check.remedy}"
@@ -33,6 +35,12 @@ def test_what_make_servers_and_the_kernel_bring_is_found(name: str, checks: dict
     [
         ("Docker", "dockerd and runc not installed", "install Debian's docker.io"),
         ("Podman", "podman and runc not installed", "install Debian's podman"),
+        (
+            "ext4",
+            "mkfs.ext4 is not installed",
+            "systems of kind filesystem and `host.file_system` of kind ext4: install",
+        ),
+        ("fio", "fio is not installed", "workloads of kind fio: install Debian's fio"),
         ("xfs", "mkfs.xfs is not installed", "`host.file_system` of kind xfs: install Debian's xfsprogs"),
         ("btrfs", "mkfs.btrfs is not installed", "`host.file_system` of kind btrfs: install Debian's btrfs-progs"),
         ("perf", "perf is not installed", "install Debian's linux-perf"),

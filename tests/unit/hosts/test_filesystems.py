@@ -17,9 +17,10 @@ from pathlib import Path
 
 import pytest
 
-from dyno.hosts import LocalHost, devices, filesystems, leftovers, undo
+from dyno.hosts import LocalHost, devices, filesystems, leftovers, pagecache, undo
 from dyno.hosts.filesystems import Mounted
 from dyno.hosts.leftovers import UndoError, loop_devices, mounts_below
+from dyno.hosts.volumes import Until
 from dyno.model.base import RunError
 from dyno.model.study import FileSystem
 
@@ -123,6 +124,39 @@ def test_two_file_systems_of_one_session_do_not_touch_each_other(host: LocalHost
     host.remove_file_system(one)
     assert (two.folder / "file").read_text() == "stays"
     assert devices.device_of(two.folder).name == two.device.name
+
+
+def extents(image: Path) -> str:
+    return subprocess.run(["filefrag", "-v", image], capture_output=True, text=True, check=True).stdout
+
+
+@real
+def test_an_image_is_written_once_where_that_is_asked_and_the_next_time_it_is_the_same(
+    host: LocalHost, workspace: Path
+) -> None:
+    # What is allocated and not written has to be marked by the file system below: the first run would pay for it.
+    image, log = workspace / "image", workspace / "image-made"
+    device = host.volumes.attach(image, 16 * MIB, direct_io=True, until=Until.within(LIMIT_S, log))
+    assert "unwritten" in extents(image)
+    host.volumes.detach(image)
+    device = host.volumes.attach(image, 16 * MIB, direct_io=True, until=Until.within(LIMIT_S, log), written=True)
+    assert "unwritten" not in extents(image)
+    assert pagecache.resident_bytes(image) == 0
+    number = image.stat().st_ino
+    again = host.volumes.attach(image, 16 * MIB, direct_io=True, until=Until.within(LIMIT_S, log), written=True)
+    assert (again, image.stat().st_ino) == (device, number)
+    other = host.volumes.attach(image, 8 * MIB, direct_io=True, until=Until.within(LIMIT_S, log), written=True)
+    assert image.stat().st_size == 8 * MIB
+    assert loop_devices(str(image)) == [other]
+    host.volumes.detach(image)
+    assert left_at(workspace) == []
+
+
+@real
+def test_an_image_that_takes_longer_to_write_than_it_may_is_a_run_error(host: LocalHost, workspace: Path) -> None:
+    until = Until.within(0.0, workspace / "image-made")
+    with pytest.raises(RunError, match=r"^writing 16 MiB to .* took longer than the study allows"):
+        host.volumes.attach(workspace / "image", 16 * MIB, direct_io=True, until=until, written=True)
 
 
 @real

@@ -4,6 +4,7 @@ write over somebody's data is refused; nothing stays.
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shutil
@@ -11,23 +12,28 @@ import struct
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
+import polars as pl
 import pytest
 
 from dyno.cli import check_file
-from dyno.hosts import LocalHost, ageing, blockdevices, devices, filesystems, undo
+from dyno.hosts import LocalHost, ageing, blockdevices, devices, filesystems, pagecache, undo
 from dyno.hosts.blockdevices import Found, Identity
 from dyno.hosts.leftovers import loop_devices, mounts_below
-from dyno.lab import Interrupt, Lab, Listener, Rooms
-from dyno.model.base import InvalidRun, RunError, UserError
-from dyno.model.run import Outcome
+from dyno.lab import Ending, Interrupt, Lab, Listener, Rooms
+from dyno.model.base import Frozen, InvalidRun, RunError, UserError
+from dyno.model.endpoint import Endpoint
+from dyno.model.run import Outcome, Step
 from dyno.model.study import Study
 from dyno.store import Results, new_results
 from dyno.systems.base import Place
 from dyno.systems.filesystem import FilesystemOptions, FilesystemSystem
+from dyno.workloads.base import Checked, Measured, Runner, Workload
 from tests.making import make_study, scratch_in
 
 LIMIT_S = 60.0
@@ -129,13 +135,23 @@ def test_what_is_freed_with_discard_is_given_back_and_is_there_again_for_the_nex
 
 
 @real
+def test_discard_is_refused_on_a_device_that_does_not(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dyno.systems.filesystem.discards", lambda _device: False)
+    with pytest.raises(RunError, match=r"cannot be told what was freed \(system\.config\.discard\): leave discard out"):
+        started(place, discard=True)
+    started(place, discard=False).destroy()
+
+
+@real
 def test_an_overlay_writes_to_its_upper_layer_on_what_it_lies_on(place: Place) -> None:
     system = started(place, type="overlay", below="ext4", data="journal")
     (place.data / "file").write_text("written")
     assert (place.data.with_name("live-below") / "upper" / "file").read_text() == "written"
     mount = devices.mount_of(place.data / "file")
     assert mount.kind == "overlay"
-    assert system.settings()["data"] == "journal"
+    settings = system.settings()
+    assert (settings["type"], settings["below"], settings["data"]) == ("overlay", "ext4", "journal")
+    assert {name: settings.get(name) for name in system.asked()} == system.asked()
     facts = system.facts()
     assert facts["file_system.type"] == "ext4"
     assert "workspace" not in str(facts["file_system.overlay"])
@@ -268,7 +284,7 @@ def disk(workspace: Path) -> Iterator[Path]:
     """A device that somebody else has, with a file system on it."""
     image = workspace / "disk"
     with image.open("xb") as file:
-        file.truncate(32 * MIB)
+        file.truncate(300 * MIB)  # of which little is ever written
     device = Path(said("losetup", "--find", "--show", str(image)).strip())
     subprocess.run(["mkfs.ext4", "-q", "-U", UUID, device], check=True)
     yield device
@@ -284,14 +300,21 @@ def given(device: Path, **identity: Any) -> dict[str, Any]:
 
 
 @real
-def test_a_device_that_is_what_the_study_says_is_taken_and_is_still_that_afterwards(disk: Path, place: Place) -> None:
-    system = made(place, **given(disk), data="journal")
+@pytest.mark.parametrize("kind", ["ext4", "btrfs", "xfs"])
+def test_a_device_that_is_what_the_study_says_is_taken_and_is_still_that_afterwards(
+    kind: str, disk: Path, place: Place
+) -> None:
+    link = place.data.with_name("by-id")  # as udev has them
+    link.symlink_to(disk)
+    system = FilesystemSystem(
+        made(place, **given(disk), type=kind, barrier=True).options.model_copy(update={"device": str(link)}), place
+    )
     system.provision(LIMIT_S)
     for _ in range(2):
         system.prepare(LIMIT_S)
         system.start(1, LIMIT_S)
         assert system.ready(LIMIT_S).settings == {"folder": str(place.data)}
-        assert system.settings()["data"] == "journal"
+        assert system.settings()["barrier"] is True
         found = system.device()
         assert found is not None
         assert found.name == disk.name == devices.device_of(place.data).name
@@ -365,8 +388,10 @@ def test_a_partition_table_is_told_of_where_the_device_is_not_identified(disk: P
 
 @real
 def test_a_device_that_is_too_small_is_refused(disk: Path, place: Place) -> None:
-    with pytest.raises(RunError, match=rf"^{disk} has 32 MiB, and the file system needs 300 MiB at least"):
-        made(place, **given(disk), type="xfs").provision(LIMIT_S)
+    identity = Identity(uuid=UUID)
+    system = made(place, **given(disk))
+    with pytest.raises(RunError, match=rf"^{disk} has 300 MiB, and the file system needs 400 MiB at least"):
+        blockdevices.claim(disk, identity, system._ask(LIMIT_S), least=400 * MIB)
 
 
 @real
@@ -419,38 +444,130 @@ def study(workload: str = "null", **rest: Any) -> Study:
     )
 
 
-@real
-def test_each_run_of_a_study_tells_of_the_device_of_its_own(tmp_path: Path, core: str) -> None:
-    made_of = study(caches="cold", observe=("machine",), min=2, max=2, host={"machine": {"memory": "256 MiB"}})
-    made_results = new_results(tmp_path / "results", made_of, b"", {"format": 1}, scratch_in(tmp_path / "results"))
-    results = Results(made_results.folder)
+class Files(Workload[Frozen]):
+    """Writes a file before the run and reads it in it: as small a driver of file systems as there can be."""
+
+    kind = "files-of-a-test"
+    Options = Frozen
+    backends = frozenset({"files"})
+    populates = True
+    seen: ClassVar[list[dict[str, Any]]] = []
+
+    def reads_back(self) -> bool:
+        return True
+
+    def populate(self, runner: Runner, endpoint: Endpoint, seed: int) -> None:
+        self._carry_out(runner, "open(there, 'wb').write(os.urandom(4 << 20)); told['written'] = 4 << 20", endpoint)
+
+    def drive(self, runner: Runner, endpoint: Endpoint, seed: int) -> Measured:
+        begun = time.time_ns()
+        told = self._carry_out(runner, "told['read'] = len(open(there, 'rb').read())", endpoint)
+        return Measured(
+            complete=True,
+            responses={"throughput": float(told["read"])},
+            measured_from_ns=begun,
+            measured_to_ns=time.time_ns(),
+        )
+
+    def check(self, runner: Runner, endpoint: Endpoint, seed: int) -> Checked:
+        file = Path(endpoint.settings["folder"]) / "file"
+        return Checked(status={"resident": float(pagecache.resident_bytes(file))})
+
+    def _carry_out(self, runner: Runner, does: str, endpoint: Endpoint) -> dict[str, Any]:
+        program = f"""
+import glob, json, os, sys
+there, told = os.path.join(sys.argv[1], "file"), {{}}
+told["groups"] = open("/proc/self/cgroup").read()
+told["limits"] = [open(name).read() for name in glob.glob("/sys/fs/cgroup/**/dyno-*/**/*io*max", recursive=True)
+                  + glob.glob("/sys/fs/cgroup/blkio/dyno-*/**/*throttle.write_bps_device", recursive=True)]
+{does}
+json.dump(told, open(sys.argv[2], "w"))
+"""
+        told = runner.logs.parent / "told.json"
+        assert (
+            runner.execute([sys.executable, "-c", program, endpoint.settings["folder"], str(told)], kept_as="own") == 0
+        )
+        self.seen.append(json.loads(told.read_text()))
+        return self.seen[-1]
+
+
+def carried_out(study: Study, folder: Path, core: str) -> tuple[Ending, Results]:
+    """A whole study, in a session of its own."""
+    results = Results(new_results(folder / "results", study, b"", {"format": 1}, scratch_in(folder / "results")).folder)
+    rooms = Rooms.open()
+    rooms = replace(rooms, workloads={**rooms.workloads, Files.kind: Files})
     results.lock()
     with undo.UndoJournal() as journal:
         lab = Lab(
             results,
             LocalHost(journal),
-            Rooms.open(),
+            rooms,
             core=core,
-            workspace=tmp_path / "work",
+            workspace=folder / "work",
             interrupt=Interrupt(),
             listener=Listener(),
         )
-        assert lab.run().completed
-        assert mounts_below(str(tmp_path)) == []
+        ending = lab.run()
+        assert mounts_below(str(folder)) == []
     results.unlock()
-    runs = Results(results.folder).runs
-    assert len(runs) == 4
-    for record in runs:
+    assert not (folder / "work").exists()
+    return ending, Results(results.folder)
+
+
+@real
+def test_a_run_is_of_the_device_of_its_own_and_not_of_what_was_made_for_it(tmp_path: Path, core: str) -> None:
+    machine = {"memory": "256 MiB", "disk": {"write_bandwidth": "64 MiB/s"}}
+    made_of = study(
+        Files.kind, factors={"data": ("journal",)}, caches="cold", observe=("machine",), host={"machine": machine}
+    )
+    Files.seen.clear()
+    ending, results = carried_out(made_of, tmp_path, core)
+    assert ending.completed
+    assert len(results.runs) == 2
+    for record, (making, driving) in zip(results.runs, batched(Files.seen), strict=True):
         assert record.outcome is Outcome.OK, record.cause
+        # Where it was, and as what.
         assert record.disk is not None
         assert record.disk.startswith("loop")
         assert record.settings["data"] == record.levels["data"]
         assert record.deployed["device"] == "its own"
-        assert record.deployed["file_system.direct_io"] is True
+        # The driver found cold what was made: all of it was read from the device, and nothing of it written then.
+        assert record.populated_to_ns is not None
+        assert record.measured_from_ns is not None
+        assert record.populated_to_ns <= record.measured_from_ns
+        assert (record.caches["data_bytes"], record.caches["resident_bytes"]) == (4 * MIB, 0)
         assert record.caches["image_resident_bytes"] == 0
+        assert record.responses["device_read"] >= 4.0
+        assert record.responses["device_written"] < 1.0
+        # What looked afterwards found it on the device again.
+        assert record.status["resident"] == 0
+        # Both worked within the limits of its machine; those of its disk were on for the driver alone.
+        assert making["groups"] == driving["groups"]
+        assert "dyno-" in driving["groups"]
+        number = f"7:{record.disk.removeprefix('loop')} "
+        assert any(number in told for told in driving["limits"])
+        assert not any(number in told for told in making["limits"])
         assert any("threads of the kernel" in note for note in record.notes)
-        assert "device_written" in record.responses
-    assert not (tmp_path / "work").exists()
+        samples = results.samples(record.run)
+        assert record.disk in samples.filter(pl.col("metric") == "disk.wkB_s")["subject"].unique().to_list()
+
+
+def batched(seen: list[dict[str, Any]]) -> list[tuple[dict[str, Any], dict[str, Any]]]:
+    return list(zip(seen[::2], seen[1::2], strict=True))
+
+
+@real
+def test_an_image_takes_nothing_of_what_is_to_stay_free(
+    tmp_path: Path, core: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # At the start there is room for the image, and just not for it and what is to stay free.
+    monkeypatch.setattr(LocalHost, "free_disk", lambda _self, _path: 40 * MIB)
+    ending, results = carried_out(study(free_disk=30 * MIB), tmp_path, core)
+    assert not ending.completed
+    (record,) = results.runs
+    assert (record.outcome, record.step) == (Outcome.FAILED, Step.PREPARE)
+    assert record.cause is not None
+    assert record.cause.startswith("free disk is 40 MiB; the run would write about 16 MiB and 30 MiB are to stay free")
 
 
 @pytest.fixture(scope="session")
@@ -487,7 +604,7 @@ os.kill(os.getpid(), signal.SIGKILL)
 
 
 @real
-@pytest.mark.parametrize("commands", [0, 1, 2, 4, 5, 8, 99], ids=lambda at: f"before command {at}")
+@pytest.mark.parametrize("commands", [0, 1, 4, 5, 7, 99], ids=lambda at: f"before command {at}")
 def test_nothing_stays_after_a_kill_at_any_moment(commands: int, tmp_path: Path, state: Path) -> None:
     folder = tmp_path / "killed"
     words = [sys.executable, "-c", KILLED, str(folder), "overlay", str(commands)]
@@ -563,8 +680,12 @@ WRONG: dict[str, tuple[str, str]] = {
         "size is of an image, and of a device the whole is taken: leave it out",
     ),
     "permission for nothing": ("{size: 1 GiB, erase: yes-really}", "erase is of a device, and none is given"),
-    "aged beyond what there is": ("{size: 1 GiB, aged: {fill: 99%}}", "system.config.aged"),
-    "a word for ageing": ("{size: 1 GiB, aged: old}", "system.config.aged"),
+    "aged beyond what there is": ("{size: 1 GiB, aged: {fill: 99%}}", "system.config.aged.fill: should be at most 85%"),
+    "a word for ageing": (
+        "{size: 1 GiB, aged: old}",
+        "system.config.aged: should be fresh, or a mapping such as {fill: 70%, rounds: 5}; not 'old'",
+    ),
+    "a device without its folder": ("{device: sdb}", "'sdb' is no device's path; write it whole, such as /dev/sdb"),
 }
 
 
