@@ -32,6 +32,7 @@ ON_THE_MACHINE = (
     "contract/",
     "end_to_end/test_perf.py",
     "end_to_end/test_servers.py",
+    "studies/test_ext4_journal.py",
     "studies/test_looking_glass_engines.py",
     "studies/test_mariadb_virtualization.py",
 )

@@ -33,7 +33,7 @@ PAIRS = [
     for system, other in sorted(ROOMS.systems.items())
     if other.backend in kind.backends and (workload, system) not in NOT_HERE
 ]
-FOREIGN = {"sysbench", "go-ycsb", "ycsb-java"}
+FOREIGN = {"fio", "sysbench", "go-ycsb", "ycsb-java"}
 SCHEMA = Path(__file__).parents[2] / "schema"
 Runners = Callable[[], PlainRunner]
 
@@ -58,7 +58,8 @@ def carry_out_and_check(
     """`between` is done to the store after it was driven and before it is looked at."""
     kind = ROOMS.systems[system_kind]
     least = LEAST.get(system_kind, {})
-    system = kind(options_of(kind, {**least, "connect": "tcp"} if least else {}), place)
+    by_tcp = {"connect": "tcp"} if least and "connect" in kind.Options.model_fields else {}
+    system = kind(options_of(kind, {**least, **by_tcp}), place)
     system.provision(LIMIT_S)
     workload.provision(place.host, place.logs, LIMIT_S)
     system.prepare(LIMIT_S)
@@ -66,8 +67,9 @@ def carry_out_and_check(
     try:
         endpoint = system.ready(LIMIT_S)
         workload.load(runners(), endpoint, seed=1)
-        runner = runners()
         endpoint = system.ready(LIMIT_S)
+        workload.populate(runners(), endpoint, seed=1)
+        runner = runners()
         measured = workload.drive(runner, endpoint, seed=1)
         between(endpoint)
         checked = workload.check(runner, endpoint, seed=1)

@@ -7,6 +7,7 @@
 mod crash;
 mod cut;
 mod drive;
+mod files;
 mod flame;
 mod merge;
 mod versions;
@@ -29,6 +30,8 @@ struct Arguments {
 enum Command {
     /// Bring a workload to a data store and measure it
     Drive(drive::Arguments),
+    /// Run a workload in filebench's language on a file system
+    Files(files::Arguments),
     /// Make one result of several drivers' results
     Merge(merge::Arguments),
     /// Make a result of the part of another from one of its intervals on
@@ -59,6 +62,7 @@ fn main() -> ExitCode {
     allow_many_files();
     let ended = match Arguments::parse().command {
         Command::Drive(arguments) => drive::run(&arguments),
+        Command::Files(arguments) => files::run(&arguments),
         Command::Merge(arguments) => merge::run(&arguments),
         Command::Cut(arguments) => cut::run(&arguments),
         Command::Watch(arguments) => watch::run(&arguments),

@@ -10,12 +10,14 @@ use dyno_load::Random;
 
 use crate::backend::Status;
 use crate::clock::nanoseconds;
-use crate::failure::{ErrorKind, Failure, OperationError};
+use crate::failure::{ErrorKind, Failure};
 use crate::job::Backoff;
+use crate::output::FailedOperation;
 use crate::record::Sample;
 use crate::schedule::Schedule;
 use crate::timeline::Timeline;
 use crate::work::Work;
+use dyno_sql::Error as OperationError;
 
 /// What clients tell the coordinator. A coordinator that has gone is no longer interested.
 #[derive(Debug)]
@@ -36,21 +38,6 @@ pub enum Message {
         /// How.
         ending: Result<Ending, Failure>,
     },
-}
-
-/// An operation that did not succeed.
-#[derive(Debug)]
-pub struct FailedOperation {
-    /// Whose.
-    pub client: u32,
-    /// The place of its kind among the workload's operations.
-    pub index: usize,
-    /// When it ended.
-    pub at: Instant,
-    /// How long it took; in an open loop from its intended start.
-    pub took: Duration,
-    /// Why.
-    pub error: OperationError,
 }
 
 /// How a part of a run ended for one client.
@@ -311,7 +298,8 @@ impl Client<'_> {
             index,
             at,
             took,
-            error,
+            kind: error.kind,
+            message: error.message,
         }));
         failure
     }

@@ -613,8 +613,8 @@ impl<'a> Collector<'a> {
                     let operation = self.run.operations[failed.index];
                     self.ends
                         .errors
-                        .entry(failed.error.kind)
-                        .or_insert_with(|| format!("{operation}: {}", failed.error.message));
+                        .entry(failed.kind)
+                        .or_insert_with(|| format!("{operation}: {}", failed.message));
                 }
                 Ok(Message::Warm { client, end_ns }) => {
                     warm += 1;

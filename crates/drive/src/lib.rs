@@ -10,20 +10,18 @@
 
 mod backend;
 mod client;
-mod clock;
 mod coordinator;
 mod counting;
-mod failure;
 mod gate;
 mod job;
 mod merge;
-mod output;
 mod probe;
-mod record;
 mod result;
 mod schedule;
 mod timeline;
 mod work;
+
+use dyno_result::{clock, failure, output, record};
 
 pub use backend::{BackendReport, glass_assemblies, sqlite_version};
 pub use coordinator::{Options, drive};

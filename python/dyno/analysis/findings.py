@@ -45,7 +45,7 @@ from dyno.model.run import Outcome, RunRecord
 from dyno.model.stages import comparing
 from dyno.model.study import Study
 from dyno.model.units import counted
-from dyno.model.usage import FOREMOST, Usage
+from dyno.model.usage import Usage, foremost
 
 PILOT = "No answer: this is a pilot, a few blocks to plan the study by."
 
@@ -141,6 +141,7 @@ def _whole(
     comparisons = [found for _, found in compared]
     of_factors = effects.effects(study, table, order)
     used_table = per_op.tabulate_used(study, table)
+    told = per_op.told(used_table)
     resources = tuple(per_op.figures(study, table, used_table))
     sampled_runs = observations.Runs(table, used_table, sampled.stacks, sampled.rules)
     for response in order:
@@ -197,7 +198,7 @@ def _whole(
         ),
         resources=resources,
         resource_ratios=tuple(per_op.ratios(study, table, used_table, confounded)),
-        resource_overall=tuple(overall(study, used_table, per_op.told(used_table), confounded, FOREMOST, sparing=True)),
+        resource_overall=tuple(overall(study, used_table, told, confounded, foremost(told), sparing=True)),
         resources_reason=per_op.why_none(study, table, used_table),
         laws=laws,
         database=tuple(database(study, table)),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import statistics
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from typing import Any
 
 import numpy as np
@@ -350,10 +350,19 @@ def _of_drivers(study: Study, table: Table) -> Iterator[str]:
         for note in run.notes:
             said.setdefault(note, set()).add(run.slot.cell)
     measured = {run.slot.cell for run in table.ok_runs}
-    by_index = study.numbered()
     for note, cells in said.items():
-        names = [levels(by_index[cell].levels) for cell in sorted(cells)]
-        yield note if cells == measured else f"{note.removesuffix('.')} (in {listed(names)})."
+        yield note if cells == measured else f"{note.removesuffix('.')} ({_where(study, cells, measured)})."
+
+
+def _where(study: Study, cells: Set[int], measured: Set[int]) -> str:
+    """Which cells those are: by the levels of one factor where these tell them from the others, else by their names."""
+    by_index = study.numbered()
+    for factor in study.factors:
+        theirs = {by_index[cell].levels[factor.name] for cell in cells}
+        if all(cell in cells for cell in measured if by_index[cell].levels[factor.name] in theirs):
+            named = [level.name for level in factor.levels if level.name in theirs]
+            return f"with {factor.name}={' or '.join(named)}"
+    return f"in {listed([levels(by_index[cell].levels) for cell in sorted(cells)])}"
 
 
 def _of_machine(study: Study) -> Iterator[str]:

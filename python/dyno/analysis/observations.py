@@ -68,7 +68,7 @@ def _title(quantity: Quantity) -> str:
     if quantity.of is None:
         if quantity.group is not None:
             return f"{quantity.group}, {SHARE}"
-        return f"{quantity.symbol or quantity.module}, {SHARE}"
+        return f"{f'function {quantity.symbol}' if quantity.symbol else quantity.module}, {SHARE}"
     if quantity.over is not None:
         return f"{resource(quantity.of).title} / {resource(quantity.over).title}"
     if quantity.per == "s":

@@ -23,10 +23,14 @@ from dyno.model.pairs import Pair, pairs
 from dyno.model.run import Outcome
 from dyno.model.study import Cell, Study
 from dyno.model.units import counted
-from dyno.model.usage import FOREMOST, Usage, resource, resources, shares
+from dyno.model.usage import Usage, foremost, resource, resources, shares
 
-WROTE_NOTHING = "the workload wrote nothing"
-_AMPLIFICATIONS = {"disk.write_amplification": "disk.written", "server.write_amplification": "server.written"}
+WROTE_NOTHING, READ_NOTHING = "the workload wrote nothing", "the workload read nothing"
+_AMPLIFICATIONS = {
+    "disk.write_amplification": ("disk.written", "workload.written"),
+    "disk.read_amplification": ("disk.read", "workload.read"),
+    "server.write_amplification": ("server.written", "workload.written"),
+}
 _USER, _KERNEL = ("cpu.usr", "cpu.nice", "cpu.guest", "cpu.gnice"), ("cpu.sys", "cpu.irq", "cpu.soft")
 
 
@@ -69,8 +73,8 @@ def _values(usage: Usage, cell: Cell) -> Iterator[tuple[str, float]]:
         yield from _over("machine.user_system_ratio", user, kernel)
         yield "machine.iowait_share", means.get("cpu.iowait", 0.0)
     yield from _over("disk.busy_share", per_s.get("disk.busy"), 1.0, 100.0)
-    for name, written in _AMPLIFICATIONS.items():
-        yield from _over(name, usage.per_op.get(written), usage.per_op.get("workload.written"))
+    for name, (moved, asked) in _AMPLIFICATIONS.items():
+        yield from _over(name, usage.per_op.get(moved), usage.per_op.get(asked))
 
 
 def _over(name: str, part: float | None, whole: float | None, scale: float = 1.0) -> Iterator[tuple[str, float]]:
@@ -137,8 +141,11 @@ def _why_no_interval(table: Table, used: Table, cell: Cell, name: str) -> str:
         return f"{counted(n, 'run')}, and an interval needs 2"
     if not ok:
         return "no run is ok"
-    if name in _AMPLIFICATIONS and not any(used.of("workload.written", cell.index)):
-        return WROTE_NOTHING if used.of("workload.written", cell.index) else "what the workload wrote is not known"
+    if name in _AMPLIFICATIONS and not any(asked := used.of(_AMPLIFICATIONS[name][1], cell.index)):
+        of_writes = _AMPLIFICATIONS[name][1] == "workload.written"
+        if asked:
+            return WROTE_NOTHING if of_writes else READ_NOTHING
+        return f"what the workload {'wrote' if of_writes else 'read'} is not known"
     return f"none of {counted(ok, 'ok run')} tells of it"
 
 
@@ -165,7 +172,8 @@ def ratios(
     found = [_compare(study, table, used, pair, name) for name in told(used) for pair in pairs(study)]
     if not found:
         return []
-    weights = shares_of_error([each.name in FOREMOST for each in found])
+    read = foremost(told(used))
+    weights = shares_of_error([each.name in read for each in found])
     adjusted = stats.holm([each.ratio.p if each.ratio else None for each in found], weights)
     equal = stats.holm([each.equivalence.p if each.equivalence else None for each in found], weights)
     family = sum(each.ratio is not None for each in found)

@@ -41,7 +41,8 @@ _OF_DISK: Final = {
     "disk.aqu_sz": ("disk.waited", 1.0),
 }
 _OF_NETWORK: Final = {"net.txkB_s": ("net.sent", _KIB), "net.txpck_s": ("net.packets", 1.0)}
-_OF_MACHINE: Final = {"vm.cs": ("machine.switches", 1.0)}
+_OF_MACHINE: Final = {"vm.cs": ("machine.switches", 1.0), "vm.pgfault": ("machine.faults", 1.0)}
+_TRANSFERS: Final = ("disk.r_s", "disk.w_s", "disk.d_s")  # as sysstat's tps has them
 # Of several subjects the one that has most tells, not their sum: the busiest thread, the busiest interface.
 _MOST: Final = ("proc.cpu_max_thread", "net.ifutil")
 # Events of perf. Switches and faults are those of the processes above, and CPU time is that of the scheduler.
@@ -54,6 +55,8 @@ EVENTS: Final = {
     "cache-misses": "llc_misses",
     "L1-dcache-loads": "l1d_loads",
     "L1-dcache-load-misses": "l1d_misses",
+    "L1-icache-loads": "l1i_loads",
+    "L1-icache-load-misses": "l1i_misses",
     "dTLB-loads": "dtlb_loads",
     "dTLB-load-misses": "dtlb_misses",
     "iTLB-load-misses": "itlb_misses",
@@ -77,7 +80,11 @@ def usages(
     spans = _spans(samples, windows)
     if not spans.height:
         return {}
-    counted, written = _operations(intervals, spans), _written(runs, intervals, spans)
+    counted = _operations(intervals, spans)
+    asked = {
+        "workload.written": _asked({run.run: run.written for run in runs}, intervals, spans),
+        "workload.read": _asked({run.run: run.read for run in runs}, intervals, spans),
+    }
     seen = (
         samples.join(spans.lazy(), on=["run", "source", "time_ns"], how="inner", maintain_order="left")
         .with_columns((pl.col("value") * pl.col("seconds")).alias("amount"))
@@ -92,7 +99,8 @@ def usages(
         run = int(str(number))
         if run in counted:
             own = spans.filter(pl.col("run") == run)
-            found[run] = _usage(table, own, counted[run], written.get(run, {}), ticks.get(run), records[run], cpus)
+            of_run = {name: by_source[run] for name, by_source in asked.items() if run in by_source}
+            found[run] = _usage(table, own, counted[run], of_run, ticks.get(run), records[run], cpus)
     return found
 
 
@@ -130,9 +138,11 @@ def _operations(intervals: pl.LazyFrame, spans: pl.DataFrame) -> dict[int, dict[
     return {run: of for run, of in some.items() if of}
 
 
-def _written(runs: Sequence[RunRecord], intervals: pl.LazyFrame, spans: pl.DataFrame) -> dict[int, dict[str, float]]:
-    """Run -> source -> bytes that the workload wrote in that time, where it says what its operations write."""
-    rows = [(run.run, operation, each) for run in runs for operation, each in run.written.items()]
+def _asked(
+    each_asks: Mapping[int, Mapping[str, float]], intervals: pl.LazyFrame, spans: pl.DataFrame
+) -> dict[int, dict[str, float]]:
+    """Run -> source -> bytes that the workload asked for in that time, of runs that tell what their operations ask."""
+    rows = [(run, operation, each) for run, of in each_asks.items() for operation, each in of.items()]
     if not rows or not {"run", "count", "operation"} <= set(intervals.collect_schema().names()):
         return {}
     schema = {"run": pl.Int32, "operation": pl.String, "bytes": pl.Float64}
@@ -191,7 +201,7 @@ def _usage(
     table: pl.DataFrame,
     spans: pl.DataFrame,
     operations: Mapping[str, float],
-    written: Mapping[str, float],
+    asked: Mapping[str, Mapping[str, float]],
     cpu: Mapping[str, float] | None,
     record: RunRecord,
     cpus: int | None,
@@ -226,9 +236,11 @@ def _usage(
                 add(name, amount, source)
         elif metric in known:
             add(metric, amount, source)  # an observer that tells of a resource by its name
-        elif metric in _OF_DISK:
-            if subject == record.disk:
+        elif metric in _OF_DISK or metric in _TRANSFERS:
+            if subject == record.disk and metric in _OF_DISK:
                 add(_OF_DISK[metric][0], amount * _OF_DISK[metric][1], source)
+            if subject == record.disk and metric in _TRANSFERS:
+                add("disk.transfers", amount, source)
         elif metric in _OF_NETWORK:
             add(_OF_NETWORK[metric][0], amount * _OF_NETWORK[metric][1], source)
         elif metric in _OF_MACHINE:
@@ -255,9 +267,9 @@ def _usage(
             # Processes are told of a moment after the machine is: a little less than nothing may be left.
             totals["rest.cpu"] = (max(used - sum(watched), 0.0), "machine")
         means |= {name: 100 * value / cpu["all"] for name, value in cpu.items() if name != "all"}
-    if written:
-        told_by = "machine" if "machine" in written else min(written)
-        totals["workload.written"] = (written[told_by], told_by)
+    for name, by_source in asked.items():
+        told_by = "machine" if "machine" in by_source else min(by_source)
+        totals[name] = (by_source[told_by], told_by)
     in_order = [name for name in resources() if name in totals]
     return Usage(
         seconds=of_machine,

@@ -6,6 +6,7 @@ that of most of its runs. docs/verdicts.md has every rule, and each threshold wi
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from statistics import fmean
@@ -132,6 +133,9 @@ def _told(
     name = capital(BOTTLENECKS[kind])
     system = "the system" if facts["of"] == "server" else "the driver's process, in which the system is,"
     of_clients = f" of {f['clients']:.3g} clients" if "clients" in f else ""
+    # Little's law counts who waits for an answer: of writes that are only handed over nobody does, but their threads.
+    if f.get("clients", math.inf) < sum(f.get(each, 0.0) for each in ("cpu", "waited", "blocked", "syncing")) / 1.05:
+        of_clients = " threads"
     if kind == "cpu-quota":
         held = (
             f", and it was held back {f['throttled'] / 100:.2f} s a second, over its CPUs" if "throttled" in f else ""

@@ -30,7 +30,7 @@ from dyno.model.endpoint import Endpoint
 from dyno.model.run import Intervened, MeasuredPart, Outcome, RunRecord, Slot, Step, StepTime
 from dyno.model.saturation import why_driver_is_the_limit
 from dyno.model.study import Cell, Study
-from dyno.observers.base import POPULATE, Counting, Observer
+from dyno.observers.base import DRIVER, POPULATE, Counting, Observer
 from dyno.store import Staged
 from dyno.systems.base import System
 from dyno.workloads.base import Measured, Workload, rates
@@ -166,6 +166,7 @@ class Execution:
             raise
         with self._timed(Step.CHECK):
             self.system.check(limits.stop)
+            self._take_what_came_late()
             self.site.guard.grew(self.system.live_bytes() - self.system.restored_bytes(snapshot))
             self._take_part()
             self._refuse_saturated_driver()
@@ -220,6 +221,7 @@ class Execution:
         """Have the workload make what this run finds, and the caches as they are to be: no part of what is measured."""
         begun = time.time_ns()
         with self._timed(Step.POPULATE), self._telling_why_killed():
+            meter = Meter(self._on_device(), ())
             self._populator = self.new_runner(self.study.limits.prepare, self._on_populator)
             try:
                 # Without the disk's limits, as where data are loaded.
@@ -227,6 +229,8 @@ class Execution:
                     self.workload.populate(self._populator, endpoint, self._seed())
                 # Else the figures of the device would be of this too.
                 self.system.place.host.sync()
+                if (made := meter.end().device) is not None:
+                    self._used["device_written_for_files"] = made.written_bytes / 2**20
             finally:
                 self._populated = begun, time.time_ns()
         if self.cell.host.caches == "cold":
@@ -439,11 +443,17 @@ class Execution:
     def _on_driver(self, pid: int) -> None:
         if not self._driven:  # what looks at the store afterwards is no part of the run
             for observer in self.observers:
-                observer.watch(pid, "driver")
+                self._watch(observer, pid, DRIVER)
 
     def _on_populator(self, pid: int) -> None:
         for observer in self.observers:
-            observer.watch(pid, POPULATE)
+            self._watch(observer, pid, POPULATE)
+
+    def _watch(self, observer: Observer[Any], pid: int, subject: str) -> None:
+        if self.workload.forks:
+            observer.watch_tree(pid, subject)
+        else:
+            observer.watch(pid, subject)
 
     def _on_drivers_end(self) -> None:
         if not self._driven and self._meter is not None:
@@ -455,7 +465,18 @@ class Execution:
     def _take_figures(self, measured: Measured) -> None:
         if self._metered is not None:
             counted = operations(measured, warmed_up=self.workload.warms_up())
-            self._used = self._metered.responses(counted)
+            self._used |= self._metered.responses(counted)
+
+    def _take_what_came_late(self) -> None:
+        """What a system with a device of its own wrote once it was driven: it has let go of all that was in caches."""
+        if self._device is None or self._meter is None or self._metered is None:
+            return
+        written = self._meter.end().device
+        if written is None:
+            return
+        self._used["device_written_in_all"] = written.written_bytes / 2**20
+        if self._measured and (counted := operations(self._measured, warmed_up=self.workload.warms_up())):
+            self._used["device_written_in_all_per_op"] = written.written_bytes / counted
 
     def _attest_device(self) -> None:
         """Whether what was read can have come from the device, where the study depends on it."""
@@ -626,7 +647,8 @@ class Execution:
             caches=self._caches,
             deployed=self._deployed,
             disk=self._on_device().disk(),
-            written=self.workload.written(),
+            written=(measured.written if measured else {}) or self.workload.written(),
+            read=measured.read if measured else {},
             commands=tuple(words for runner in (self._populator, self._runner) if runner for words in runner.commands),
             versions={**self.versions, **(measured.versions if measured else {})},
             driver=measured.job if measured else {},

@@ -50,6 +50,17 @@ _KNOWN = {
         Response("lag_max", "latest that a request was sent", "ms", "lower"),
         Response("share_sent", "share of the requests due that were sent", "1", "higher", counted=True),
         Response("unsent", "requests due that were never sent", "1", "lower", counted=True),
+        # Of file systems: what operations asked for, be it answered from page cache or by the device.
+        Response("reads", "reads", "1/s", "higher", of_pace=True),
+        Response("writes", "writes", "1/s", "higher", of_pace=True),
+        Response("syncs", "syncs", "1/s", "higher", of_pace=True),
+        Response("bandwidth", "bytes asked for", "MiB/s", "higher", of_pace=True),
+        Response("asked_read_per_op", "bytes asked to be read per operation", "B", "lower"),
+        Response("asked_written_per_op", "bytes asked to be written per operation", "B", "lower"),
+        Response("operations", "operations", "1", "higher", of_pace=True),
+        Response("creation", "time in which the files were made", "s", "lower"),
+        Response("creation_rate", "files made", "1/s", "higher"),
+        Response("creation_bandwidth", "bytes of files made", "MiB/s", "higher"),
         Response("new_orders_per_min", "new orders", "1/min", "higher", of_pace=True),
         Response("failed_operations", "operations that failed", "1", "lower", counted=True),
         Response("reconnects", "connections made anew", "1", "lower", counted=True),
@@ -59,6 +70,12 @@ _KNOWN = {
         # Of all the drive, its warm-up included: nobody can say which operation a page was read for.
         Response("device_read", "read from the device of the data", "MiB", "lower"),
         Response("device_written", "written to the device of the data", "MiB", "lower"),
+        Response("device_written_for_files", "written to the device of the data while files were made", "MiB", "lower"),
+        # With what was still in page cache or in a journal then: until the file system was synced and unmounted.
+        Response("device_written_in_all", "written to the device of the data in all", "MiB", "lower"),
+        Response(
+            "device_written_in_all_per_op", "written to the device of the data in all, per operation", "B", "lower"
+        ),
         Response("device_read_per_op", "read from the device of the data per operation", "B", "lower"),
         Response("device_written_per_op", "written to the device of the data per operation", "B", "lower"),
         Response("system_read_per_op", "read from storage by the system per operation", "B", "lower"),

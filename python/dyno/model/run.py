@@ -176,6 +176,10 @@ class RunRecord(Frozen):
         dict[str, float],
         Field(description="operation -> bytes of values that one of it writes; empty where that is not known"),
     ] = {}
+    read: Annotated[
+        dict[str, float],
+        Field(description="operation -> bytes that one of it asked to be read; empty where that is not known"),
+    ] = {}
     commands: Annotated[tuple[tuple[str, ...], ...], Field(description="each command started, word by word")] = ()
     versions: dict[str, str] = {}
     driver: Annotated[dict[str, Any], Field(description="the job that the driver was given")] = {}

@@ -6,6 +6,7 @@ Names are `whose.what`: `server.cpu` is the CPU time of the system's processes, 
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Annotated
 
@@ -94,12 +95,19 @@ _KNOWN = {
         Resource("machine.switches", "context switches of the machine", "1"),
         Resource("server.faults", "page faults of the system", "1"),
         Resource("server.major_faults", "major page faults of the system", "1"),
+        Resource("driver.faults", "page faults of the driver", "1"),
+        Resource("driver.major_faults", "major page faults of the driver", "1"),
+        Resource("machine.faults", "page faults of the machine", "1"),
         Resource("server.read", "read from storage by the system", "B"),
         Resource("server.written", "written to storage by the system", "B"),
+        # Of an embedded system, or of a file system: its work is done within the driver's calls.
+        Resource("driver.read", "read from storage by the driver", "B"),
+        Resource("driver.written", "written to storage by the driver", "B"),
         Resource("disk.read", "read from the device of the data", "B"),
         Resource("disk.written", "written to the device of the data", "B"),
         Resource("disk.reads", "reads of the device of the data", "1"),
         Resource("disk.writes", "writes of the device of the data", "1"),
+        Resource("disk.transfers", "reads, writes and discards of the device of the data", "1"),
         Resource("disk.flushes", "flushes of the device of the data", "1"),
         Resource("disk.busy", "time that the device of the data was busy", "us", 1e6),
         Resource("disk.waited", "time that requests to the device of the data took, summed", "us", 1e6),
@@ -119,14 +127,21 @@ _KNOWN = {
         Resource("server.llc_misses", "misses of the system in the CPUs' last cache", "1"),
         Resource("server.l1d_loads", "loads of the system from the CPUs' first cache", "1"),
         Resource("server.l1d_misses", "loads of the system that missed the CPUs' first cache", "1"),
+        Resource("server.l1i_loads", "fetches of instructions of the system from the CPUs' first cache", "1"),
+        Resource("server.l1i_misses", "fetches of instructions of the system that missed the CPUs' first cache", "1"),
         Resource("server.dtlb_loads", "look-ups of the system in the TLB, of data", "1"),
         Resource("server.dtlb_misses", "misses of the system in the TLB, of data", "1"),
         Resource("server.itlb_misses", "misses of the system in the TLB, of instructions", "1"),
         Resource("server.migrations", "moves of the system's threads to another CPU", "1"),
         Resource("driver.instructions", "instructions of the driver", "1"),
         Resource("driver.cycles", "cycles of the driver", "1"),
+        Resource("driver.l1d_loads", "loads of the driver from the CPUs' first cache", "1"),
+        Resource("driver.l1d_misses", "loads of the driver that missed the CPUs' first cache", "1"),
+        Resource("driver.l1i_loads", "fetches of instructions of the driver from the CPUs' first cache", "1"),
+        Resource("driver.l1i_misses", "fetches of instructions of the driver that missed the CPUs' first cache", "1"),
         Resource("driver.migrations", "moves of the driver's threads to another CPU", "1"),
         Resource("workload.written", "written by the workload", "B"),
+        Resource("workload.read", "read by the workload", "B"),
     )
 }
 
@@ -152,6 +167,12 @@ _RELATIVE = {
             relative=True,
         ),
         Resource(
+            "disk.read_amplification",
+            "bytes read from the device of the data for each that the workload read",
+            "1",
+            relative=True,
+        ),
+        Resource(
             "server.write_amplification",
             "bytes written to storage by the system for each that the workload wrote",
             "1",
@@ -172,7 +193,24 @@ FOREMOST = (
     "net.sent",
     "server.instructions",
 )
-"""Those that a reader looks at first; of the error that comparisons of resources may make they have half."""
+FOREMOST_WITHIN = (
+    "driver.cpu",
+    "driver.sys_share",
+    "driver.switches",
+    "disk.transfers",
+    "disk.read",
+    "disk.written",
+    "disk.flushes",
+    "disk.read_amplification",
+    "disk.write_amplification",
+)
+"""The same of a system that works within the driver's calls: an embedded store, or a file system."""
+
+
+def foremost(used: Collection[str]) -> tuple[str, ...]:
+    """Those of `used` that a reader looks at first."""
+    of = FOREMOST if any(name.startswith("server.") for name in used) else FOREMOST_WITHIN
+    return tuple(name for name in of if name in used)
 
 
 def resources() -> tuple[str, ...]:

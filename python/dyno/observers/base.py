@@ -66,6 +66,9 @@ known, has empty names there. Instructions of one build, by one means, of one tr
 """
 
 
+DRIVER: Final = "driver"
+"""The subject of the driver's processes."""
+
 POPULATE: Final = "populate"
 """The subject of processes that make what a run needs before it is measured: neither the system's nor the driver's."""
 
@@ -102,6 +105,10 @@ class Observer(ABC, Generic[O]):
     @abstractmethod
     def watch(self, pid: int, subject: str) -> None:
         """Watch a process too, from now on, under this subject."""
+
+    def watch_tree(self, pid: int, subject: str) -> None:
+        """The same of a process and those that it starts, for an observer that does not see them anyway."""
+        self.watch(pid, subject)
 
     @abstractmethod
     def stop(self, limit: float) -> pl.DataFrame:

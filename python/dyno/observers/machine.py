@@ -74,9 +74,16 @@ class MachineObserver(Observer[MachineOptions]):
 
     def watch(self, pid: int, subject: str) -> None:
         """Tell the sampler."""
+        self._add(pid, subject, tree=self.options.tree)
+
+    def watch_tree(self, pid: int, subject: str) -> None:
+        """Tell it that children count too."""
+        self._add(pid, subject, tree=True)
+
+    def _add(self, pid: int, subject: str, *, tree: bool) -> None:
         if self._process is not None:
             process: dict[str, Any] = {"pid": pid, "subject": subject}
-            self._process.tell(json.dumps({"add": process | ({"tree": True} if self.options.tree else {})}))
+            self._process.tell(json.dumps({"add": process | ({"tree": True} if tree else {})}))
             if self.options.cgroups:
                 self._process.tell(json.dumps({"add_cgroup": process}))
 

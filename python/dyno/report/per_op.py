@@ -9,7 +9,7 @@ from rich.console import RenderableType
 from rich.text import Text
 
 from dyno.model.findings import Findings, OverallRatio, ResourceFigure, ResourceRatio, format_quantity, format_ratio
-from dyno.model.usage import FOREMOST, Resource, resource
+from dyno.model.usage import Resource, foremost, resource
 from dyno.report import tables
 from dyno.report.text import part_of
 
@@ -32,11 +32,8 @@ class Pooled:
     resource: Resource
     part: str
     ratios: tuple[OverallRatio | None, ...]
-
-    @property
-    def read(self) -> bool:
-        """Whether it is one that a reader looks at first."""
-        return self.resource.name in FOREMOST or self.resource.relative
+    read: bool
+    """Whether it is one that a reader looks at first."""
 
 
 @dataclass(frozen=True)
@@ -50,6 +47,8 @@ class Costs:
     entries: dict[tuple[int, str], Entry]
     levels: tuple[str, ...]
     pooled: tuple[Pooled, ...]
+    within_driver: bool
+    """Whether no process is the system's own."""
 
 
 def costs(findings: Findings) -> Costs | None:
@@ -58,8 +57,8 @@ def costs(findings: Findings) -> Costs | None:
         return None
     names = list(dict.fromkeys(each.resource for each in findings.resources))
     used = {each.resource for each in findings.resources if any(each.values)}
-    foremost = [name for name in FOREMOST if name in used]
-    others = [name for name in names if name not in foremost]
+    first_read = foremost(used)
+    others = [name for name in names if name not in first_read]
     first = next((each.a for each in findings.resource_ratios), None)
     to_first = {(each.cells[1], each.resource): each for each in findings.resource_ratios if each.a == first}
     of_cells: dict[int, list[ResourceFigure]] = {}
@@ -68,7 +67,7 @@ def costs(findings: Findings) -> Costs | None:
     levels = tuple(dict.fromkeys(each.b for each in findings.resource_overall))
     return Costs(
         first=first,
-        foremost=tuple(map(resource, foremost)),
+        foremost=tuple(map(resource, first_read)),
         others=tuple(map(resource, others)),
         cells=tuple(map(tuple, of_cells.values())),
         entries={
@@ -76,11 +75,14 @@ def costs(findings: Findings) -> Costs | None:
             for figure in findings.resources
         },
         levels=levels,
-        pooled=tuple(row for name in (*foremost, *others) for row in _pooled(findings, name, levels)),
+        within_driver=not any(name.startswith("server.") for name in used),
+        pooled=tuple(
+            row for name in (*first_read, *others) for row in _pooled(findings, name, levels, read=name in first_read)
+        ),
     )
 
 
-def _pooled(findings: Findings, name: str, levels: Sequence[str]) -> Iterator[Pooled]:
+def _pooled(findings: Findings, name: str, levels: Sequence[str], *, read: bool) -> Iterator[Pooled]:
     """Over all combinations; over parts of them where some combination has no ratio, and all therefore none."""
     of_resource = [each for each in findings.resource_overall if each.response == name]
     whole = [each for each in of_resource if not each.where]
@@ -88,7 +90,8 @@ def _pooled(findings: Findings, name: str, levels: Sequence[str]) -> Iterator[Po
     for each in whole or of_resource:
         parts.setdefault(part_of(each) if each.where else "", {})[each.b] = each
     for part, of_level in parts.items():
-        yield Pooled(resource(name), part, tuple(of_level.get(level) for level in levels))
+        ratios = tuple(of_level.get(level) for level in levels)
+        yield Pooled(resource(name), part, ratios, read or resource(name).relative)
 
 
 def on_terminal(findings: Findings, *, narrow: bool) -> Iterator[RenderableType]:

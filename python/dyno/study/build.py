@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import chain
 from pathlib import Path as FilePath
 from typing import Any
@@ -106,7 +107,7 @@ def build(
         stages = staged.read(root, [_model(factor) for factor in factors], problems)
         problems.extend(_both_designs(root, chosen, stages))
         if len(problems) == before:
-            cells = _cells(root, factors, _combinations(factors, chosen.cells, stages), kinds, problems)
+            cells = _cells(root, factors, _combinations(factors, chosen.cells, stages), kinds, problems, folder)
     document = validate(Document, root, (), root, problems)
     scale_names(root, problems)
     observe = _observe(root, kinds, problems)
@@ -425,6 +426,7 @@ def _cells(
     combinations: Iterable[Mapping[str, _Level]],
     kinds: Kinds,
     problems: list[Problem],
+    folder: FilePath,
 ) -> list[Cell]:
     host = _Section("host", root, factors)
     system = _Section("system", root, factors)
@@ -434,7 +436,7 @@ def _cells(
         parts = (
             host.at(levels, _host, kinds, problems),
             system.at(levels, _system, kinds, problems),
-            workload.at(levels, _workload, kinds, problems),
+            workload.at(levels, partial(_workload, folder=folder), kinds, problems),
         )
         if all(part is not None for part in parts):
             (cell_host, (cell_system, deployment), cell_workload) = parts
@@ -542,7 +544,7 @@ def _deployment_is_known(tree: Branch, name: str, kinds: Kinds, problems: list[P
     return False
 
 
-def _workload(tree: Branch, kinds: Kinds, problems: list[Problem]) -> KindSpec | None:
+def _workload(tree: Branch, kinds: Kinds, problems: list[Problem], folder: FilePath) -> KindSpec | None:
     node = tree.get("workload")
     if node is None:
         return None
@@ -554,7 +556,17 @@ def _workload(tree: Branch, kinds: Kinds, problems: list[Problem]) -> KindSpec |
     kind = _kind(tree, "workload", kinds.workloads, problems)
     if kind is None or not isinstance(node, Branch):
         return None
-    return _options(kind, kinds.workloads[kind], tree, ("workload",), node.without("kind"), problems, also=("kind",))
+    return _options(
+        kind,
+        kinds.workloads[kind],
+        tree,
+        ("workload",),
+        node.without("kind"),
+        problems,
+        also=("kind",),
+        # A workload may be made of a file that lies beside the study's (`dyno.workloads.beside`).
+        context={"folder": folder},
+    )
 
 
 def _kind(
@@ -581,9 +593,10 @@ def _options(
     node: Node,
     problems: list[Problem],
     also: Sequence[str] = (),
+    context: Mapping[str, Any] | None = None,
 ) -> KindSpec | None:
     """The options as the kind itself writes them, every default filled in."""
-    options = validate(model, tree, path, node, problems, also)
+    options = validate(model, tree, path, node, problems, also, context)
     return None if options is None else KindSpec(kind=kind, options=options.model_dump(mode="json"))
 
 

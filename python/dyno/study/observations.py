@@ -27,6 +27,9 @@ _EXAMPLE = "such as {of: server.instructions, over: server.cycles}"
 class ColumnSpec(Quantity):
     """What a column holds, and what it is in."""
 
+    per_column: Annotated[
+        str | None, Field(description="instead of per: the column that has how many operations a figure is of")
+    ] = None
     symbols_in: Annotated[str | None, Field(description="the column that names the function which a row is of")] = None
     unit: Annotated[
         str | None, Field(description="what the column is in; the unit of what is measured here if left out")
@@ -125,7 +128,7 @@ class Observations:
         elif spec.of is not None:
             self._of(spec, spec.of, path)
         else:
-            for key in ("over", "per"):
+            for key in ("over", "per", "per_column"):
                 if getattr(spec, key) is not None:
                     self._add((*path, key), f"a share of the samples has no {key}; leave it out")
             if spec.group is not None and spec.group not in self.groups:
@@ -151,6 +154,9 @@ class Observations:
             self._add(
                 (*path, "per"), f"only what was used is of an operation or of a second, and {name} is not; leave it out"
             )
+        elif spec.per_column is not None and (spec.per is not None or name not in usage.resources()):
+            text = "is of what was used, and stands instead of per; leave one of them out"
+            self._add((*path, "per_column"), text)
         elif isinstance(spec.per, float) and not (spec.per > 0 and math.isfinite(spec.per)):
             self._add((*path, "per"), "should be s, or a number of operations above 0")
 
@@ -206,7 +212,7 @@ class Observations:
                     self.problems.append(Problem(Place(table.source, line), column, text))
                     continue
                 seen[key] = line
-                if (value := self._value(of, row[column], table.source, line, column)) is not None:
+                if (value := self._value(of, row, table.source, line, column)) is not None:
                     unit = of.unit or of.measured_in
                     yield PublishedObservation(column=column, quantity=quantity, levels=levels, value=value, unit=unit)
 
@@ -221,19 +227,29 @@ class Observations:
             found[factor] = level
         return found
 
-    def _value(self, spec: ColumnSpec, text: str, source: str, line: int, column: str) -> float | None:
+    def _value(self, spec: ColumnSpec, row: Mapping[str, str], source: str, line: int, column: str) -> float | None:
+        text = row[column]
         try:
-            value = float(text)
+            value = float(text) * spec.times
         except ValueError:
             value = math.nan
-        value *= spec.times
         if isinstance(spec.per, float):
             value /= spec.per
+        elif spec.per_column is not None:
+            value /= _count(row[spec.per_column])
         if not math.isfinite(value):
             self.problems.append(Problem(Place(source, line), column, f"should be a number, not {shown(text)}"))
         elif value < 0:
             self.problems.append(Problem(Place(source, line), column, f"should be 0 or more, not {shown(text)}"))
         return value if math.isfinite(value) and value >= 0 else None
+
+
+def _count(text: str) -> float:
+    """How many operations; not a number where it is none above 0."""
+    try:
+        return max(float(text), 0.0) or math.nan
+    except ValueError:
+        return math.nan
 
 
 def _named(spec: ObservedSpec, columns: Mapping[str, ColumnSpec]) -> Iterator[tuple[tuple[str, ...], str]]:
@@ -242,6 +258,8 @@ def _named(spec: ObservedSpec, columns: Mapping[str, ColumnSpec]) -> Iterator[tu
         yield ("columns", column), column
         if of.symbols_in is not None:
             yield ("columns", column, "symbols_in"), of.symbols_in
+        if of.per_column is not None:
+            yield ("columns", column, "per_column"), of.per_column
     for factor, column in spec.map.items():
         yield ("map", factor), column
     for column in spec.rows:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import typing
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
@@ -40,15 +40,21 @@ _SPELLED = {True: ("true", "on", "yes"), False: ("false", "off", "no")}
 
 
 def validate(
-    model: type[M], root: Branch, path: Path, node: Node, problems: list[Problem], also: Sequence[str] = ()
+    model: type[M],
+    root: Branch,
+    path: Path,
+    node: Node,
+    problems: list[Problem],
+    also: Sequence[str] = (),
+    context: Mapping[str, Any] | None = None,
 ) -> M | None:
     """`node`, which stands at `path` of `root`, as a `model`; None with problems added if it is none.
 
-    `also` are keys that may stand beside the model's own. Types are those that the YAML scalar has: `"5"` is text and
-    `yes` is no truth value, as the JSON Schema says too.
+    `also` are keys that may stand beside the model's own, `context` is for those of its validators that ask for it.
+    Types are those that the YAML scalar has: `"5"` is text and `yes` is no truth value, as the JSON Schema says too.
     """
     try:
-        return model.model_validate_json(json.dumps(plain(node)), strict=True)
+        return model.model_validate_json(json.dumps(plain(node)), strict=True, context=context)
     except ValidationError as error:
         problems.extend(_translate(error.errors(include_url=False), model, root, path, also))
         return None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar, Generic, Protocol, TypeVar
@@ -79,7 +79,8 @@ class Runner(Protocol):
 class Measured:
     """What a driver measured. `complete` is False where it was cut short before it had done what was asked.
 
-    `withheld` are responses that it would give but for a reason, each with that in words.
+    `withheld` are responses that it would give but for a reason, each with that in words. `written` and `read` are the
+    bytes that one operation of each kind wrote and read, where that is known only by having done it.
     """
 
     complete: bool
@@ -96,6 +97,8 @@ class Measured:
     notes: tuple[str, ...] = ()
     ended_by: str | None = None
     job: dict[str, Any] = field(default_factory=dict)
+    written: dict[str, float] = field(default_factory=dict)
+    read: dict[str, float] = field(default_factory=dict)
     intervals: pl.DataFrame | None = None
     histogram_log: Path | None = None
 
@@ -150,6 +153,8 @@ class Workload(ABC, Generic[O]):
     """Whether `count` can have transactions counted one by one."""
     populates: ClassVar[bool] = False
     """Whether `populate` makes something in the store that each run needs anew: the files of a file system, say."""
+    forks: ClassVar[bool] = False
+    """Whether its driver works in processes of its own besides: they are watched with it."""
     outlives_failure: ClassVar[bool] = False
     """Whether `check` is to be asked also where driving failed, of a system that was started again on its data."""
 
@@ -170,6 +175,10 @@ class Workload(ABC, Generic[O]):
         `reached_by` is `socket` or `tcp`, None for an embedded system.
         """
         return None
+
+    def wrong(self) -> Iterator[tuple[str, str]]:
+        """What of its options only its driver can tell to be wrong: each option's key, and why. Where there is one."""
+        yield from ()
 
     def rolls_back(self) -> bool:
         """Whether some of its transactions are to be undone by the store."""

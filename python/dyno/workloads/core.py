@@ -1,4 +1,7 @@
-"""Handing a job to `dyno-core drive` and reading the folder that it fills. Shared by the kinds that it carries out."""
+"""Handing a job to `dyno-core drive` and reading the folder that it fills. Shared by the kinds that it carries out.
+
+`dyno-core files` fills a folder of the same kind, which `collect`, `told` and `accept` read too.
+"""
 
 from __future__ import annotations
 
@@ -22,6 +25,7 @@ _QUANTILES = ("mean", "p50", "p90", "p95", "p99", "p999", "max")
 _SHARES = {"p50": 0.5, "p90": 0.9, "p95": 0.95, "p99": 0.99, "p999": 0.999}
 _SHOWN = ("mean", "p50", "p95", "p99", "max")
 _CONNECTED = ("mysql", "postgresql")
+DRIVE = "dyno-core drive"
 _KEPT = ("errors.jsonl", "acknowledged-*")
 """Of a run phase, beside its figures: the operations that failed, and what a ledger's store said it had taken."""
 _OF_CONNECTIONS = ("connect", "connection_lost", "timeout", "unavailable")  # kinds of errors; the cause of the others
@@ -59,15 +63,19 @@ def drive_together(runner: Runner, jobs: Sequence[dict[str, Any]], *, max_errors
     """The same for several drivers at once, of whose results one is made without loss."""
     results = carry_out(runner, jobs)
     parts = [_folder(runner, jobs, number) for number in range(len(jobs))]
-    _keep(runner, parts)
-    first = _first_error(parts)
+    first = keep(runner, parts)
     out, result = parts[0], results[0]
     if len(jobs) > 1:
         for each in results:
             _refuse_failed(each, first)
         out = runner.folder / "merged"
         result = _merged(runner, parts, out)
-    measured = runner.measured = _measured(result, jobs, out)
+    return accept(runner, result, told(result, jobs[0], out), max_errors=max_errors, first=first)
+
+
+def accept(runner: Runner, result: dict[str, Any], measured: Measured, *, max_errors: float, first: str) -> Measured:
+    """What was measured, where the driver did what it was asked. `first` tells of the first operation that failed."""
+    runner.measured = measured
     _refuse_failed(result, first)
     if measured.complete:
         _refuse_errors(result, max_errors, first)
@@ -84,7 +92,7 @@ def cut(runner: Runner, measured: Measured, drivers: int, first: int) -> Measure
     status = runner.execute(words, kept_as="cut")
     if status != 0:
         raise RunError(f"dyno-core cut ended with status {status}: {runner.complaint or 'it said nothing'}")
-    return _measured(_read(out / "result.json", status, runner.complaint), [measured.job], out)
+    return told(_read(out / "result.json", status, runner.complaint), measured.job, out)
 
 
 def load(runner: Runner, job: dict[str, Any]) -> None:
@@ -109,11 +117,24 @@ def carry_out(runner: Runner, jobs: Sequence[dict[str, Any]]) -> list[dict[str, 
         path.write_text(json.dumps(job, indent=1) + "\n")
         words = ["--progress", "--stop-on-stdin-eof"]
         argvs.append([runner.core, "drive", "--job", str(path), "--out", str(_folder(runner, jobs, number)), *words])
+    return collect(runner, argvs, [_folder(runner, jobs, number) for number in range(len(jobs))])
+
+
+def collect(
+    runner: Runner, argvs: Sequence[Sequence[str]], folders: Sequence[Path], program: str = DRIVE
+) -> list[dict[str, Any]]:
+    """Run drivers to their ends and read what each left in its folder. Raises RunError where one left no result."""
     statuses = runner.execute_all(argvs)
     return [
-        _read(_folder(runner, jobs, number) / "result.json", status, runner.complaint)
-        for number, status in enumerate(statuses)
+        _read(folder / "result.json", status, runner.complaint, program)
+        for folder, status in zip(folders, statuses, strict=True)
     ]
+
+
+def keep(runner: Runner, parts: Sequence[Path]) -> str:
+    """Keep what `_keep` does; the first operation that failed, as the end of a cause."""
+    _keep(runner, parts)
+    return _first_error(parts)
 
 
 def _keep(runner: Runner, parts: Sequence[Path]) -> None:
@@ -200,20 +221,21 @@ def _refuse_failed(result: dict[str, Any], first: str = "") -> None:
         raise RunError(f"{error['kind']}: {error['message']}")
 
 
-def _read(path: Path, status: int, complaint: str) -> dict[str, Any]:
+def _read(path: Path, status: int, complaint: str, program: str = DRIVE) -> dict[str, Any]:
     try:
         result = json.loads(path.read_text())
     except FileNotFoundError:
         how = f"was ended by signal {-status}" if status < 0 else f"ended with status {status}"
-        raise RunError(f"dyno-core drive {how} without a result: {complaint or 'it said nothing'}") from None
+        raise RunError(f"{program} {how} without a result: {complaint or 'it said nothing'}") from None
     except ValueError as error:
-        raise RunError(f"dyno-core drive left a result that cannot be read: {error}") from error
+        raise RunError(f"{program} left a result that cannot be read: {error}") from error
     if result.get("format") != RESULT_FORMAT:
-        raise RunError(f"dyno-core drive wrote format {result.get('format')!r}, this dyno reads {RESULT_FORMAT}")
+        raise RunError(f"{program} wrote format {result.get('format')!r}, this dyno reads {RESULT_FORMAT}")
     return dict(result)
 
 
-def _measured(result: dict[str, Any], jobs: Sequence[dict[str, Any]], out: Path) -> Measured:
+def told(result: dict[str, Any], job: dict[str, Any], out: Path) -> Measured:
+    """What a result folder tells, be it as it was asked for or not."""
     intervals = out / "intervals.jsonl"
     log = out / "latency.hlog"
     opened = result["open"]
@@ -233,7 +255,7 @@ def _measured(result: dict[str, Any], jobs: Sequence[dict[str, Any]], out: Path)
         rate_per_s=opened["rate_per_s"] if opened else None,
         notes=tuple(_notes(unknown)),
         ended_by=result["ended_by"],
-        job=jobs[0],
+        job=job,
         intervals=_intervals(intervals) if intervals.exists() else None,
         histogram_log=log if log.exists() else None,
     )
@@ -244,12 +266,12 @@ def _responses(result: dict[str, Any]) -> dict[str, float]:
     responses = {"throughput": total["throughput_per_s"], "elapsed": result["elapsed_s"], **_latencies("", total)}
     if total["count"]:
         responses["cpu_per_op"] = (result["cpu"]["user_s"] + result["cpu"]["system_s"]) * 1e6 / total["count"]
+    for name, of_kind in result["operations"].items():
+        responses[f"{name}.throughput"] = of_kind["throughput_per_s"]
+        responses |= _latencies(f"{name}.", of_kind)
     if result["backend"]["kind"] in _CONNECTED:
-        responses["failed_operations"] = float(sum(total["errors"].values()))
+        responses["failed_operations"] = float(sum(result["total"]["errors"].values()))
         responses["reconnects"] = float(result["reconnects"])
-    for name, figures in result["operations"].items():
-        responses[f"{name}.throughput"] = figures["throughput_per_s"]
-        responses |= _latencies(f"{name}.", figures)
     if new_orders := result["operations"].get("new_order"):
         responses["new_orders_per_min"] = new_orders["throughput_per_s"] * 60
     return responses | _of_open_loop(result["open"])

@@ -508,7 +508,21 @@ def test_what_the_drivers_say_of_themselves_is_said_once_and_of_which_cells() ->
         made.add(1, block, 1.0, notes=("Both say this.",))
     notes = analyse(plan, made, ended="done").notes
     assert notes.count("Both say this.") == 1
-    assert "One says that (in f=a)." in notes
+    assert "One says that (with f=a)." in notes
+
+
+def test_what_the_drivers_of_many_cells_say_is_said_of_the_level_that_they_share() -> None:
+    plan = study({"f": ["a", "b"], "g": [1, 2, 3]})
+    made = Runs(plan)
+    for block in range(2):
+        for cell in range(6):
+            # Cells 3 to 5 have f=b; 1 and 4 have g=2; 0 and 5 share nothing.
+            said = [("f says so.", cell > 2), ("g says so.", cell in (1, 4)), ("Two say so.", cell in (0, 5))]
+            made.add(cell, block, 1.0, notes=tuple(note for note, says in said if says))
+    notes = analyse(plan, made, ended="done").notes
+    assert "f says so (with f=b)." in notes
+    assert "g says so (with g=2)." in notes
+    assert "Two say so (in f=a g=1; f=b g=3)." in notes
 
 
 def test_counts_of_what_went_wrong_are_shown_and_not_compared() -> None:

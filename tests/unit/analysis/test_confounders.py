@@ -99,6 +99,19 @@ def test_a_setting_that_the_system_chose_by_itself_is_one_and_a_setting_asked_fo
     assert found.values == {"fsync": ("true",), "O_DIRECT": ("false",)}
 
 
+def test_what_a_file_system_is_mounted_with_is_none_where_an_option_of_it_was_asked_for() -> None:
+    """With data=journal the kernel turns delayed allocation off by itself: it is a part of the mode."""
+    modes = ("journal", "ordered")
+    asked = study({"data": [*modes]}, compare="data", options={mode: {"data": mode} for mode in modes})
+    facts: list[dict[str, Any]] = [
+        {"file_system.options": "rw,nodelalloc,data=journal", "file_system.features": "a"},
+        {"file_system.options": "rw,data=ordered", "file_system.features": "b"},
+    ]
+    assert [found.key for found in deployed(*facts, plan=asked).confounders] == ["deployed.file_system.features"]
+    by_themselves = deployed(*facts, plan=study({"mode": [*modes]}, compare="mode")).confounders
+    assert {found.key for found in by_themselves} == {"deployed.file_system.options", "deployed.file_system.features"}
+
+
 def test_a_limit_of_the_disk_that_was_asked_for_is_none_and_another_is() -> None:
     plan = study({"disk": ["slow", "fast"]}, compare="disk")
     slow, fast = plan.cells

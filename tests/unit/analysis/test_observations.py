@@ -178,7 +178,7 @@ def test_published_hot_spots_stand_beside_the_functions_that_were_sampled_here(t
     first = found.figures[0]
     assert (first.quantity, first.title) == (
         "hot spots: symbol copy_user_enhanced_fast_string",
-        "copy_user_enhanced_fast_string, share of the samples of call stacks",
+        "function copy_user_enhanced_fast_string, share of the samples of call stacks",
     )
     assert (first.published, first.unit, first.levels) == (48.10, "%", {"readers": "1"})
     assert [(cell.levels["data_mode"], cell.mean) for cell in first.cells] == [("journal", 30.0), ("ordered", 30.0)]

@@ -21,7 +21,7 @@ from dyno.model.published import Claim, Published
 from dyno.model.run import Outcome
 from dyno.model.study import HostSpec, KindSpec, Machine, Pin, Study
 from dyno.model.targets import Target
-from dyno.model.usage import FOREMOST, Usage
+from dyno.model.usage import FOREMOST, Usage, foremost
 
 TWO = {"mode": ["plain", "boxed"]}
 PLAIN, BOXED = [50.0, 52.0, 49.0, 51.0, 50.5], [55.0, 58.0, 53.0, 57.0, 55.0]
@@ -320,6 +320,19 @@ def test_write_amplification_is_what_storage_took_for_each_byte_of_the_workload(
     assert shares_of(use) == pytest.approx(
         {"disk.write_amplification": 9.6, "server.write_amplification": 4.8, "disk.busy_share": 50.0}
     )
+
+
+def test_read_amplification_is_what_the_device_gave_for_each_byte_that_was_asked_for() -> None:
+    cached, cold = usage({"workload.read": 0.0}), usage({"disk.read": 3000.0, "workload.read": 6000.0})
+    findings = found(plan(), {0: [cold] * 3, 1: [cached] * 3})
+    assert figure(findings, "disk.read_amplification", 0).mean == pytest.approx(0.5)
+    assert figure(findings, "disk.read_amplification", 1).reason == "the workload read nothing"
+
+
+def test_where_the_system_works_within_the_driver_its_figures_are_read_first() -> None:
+    assert foremost(["driver.switches", "server.cpu", "driver.cpu"]) == ("server.cpu", "driver.cpu")
+    within = foremost(["disk.transfers", "net.sent", "driver.switches", "driver.cpu", "disk.read"])
+    assert within == ("driver.cpu", "driver.switches", "disk.transfers", "disk.read")
 
 
 def test_a_workload_that_wrote_nothing_has_no_write_amplification_and_says_so() -> None:

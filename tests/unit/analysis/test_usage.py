@@ -90,6 +90,46 @@ def test_the_disk_is_that_of_the_data_alone() -> None:
     assert "disk.written" not in usages([run(disk=None)], sampled(rows), counted([(0, 1, 1)]))[1].per_op
 
 
+def test_transfers_are_reads_writes_and_discards_as_sysstat_counts_them() -> None:
+    rows: Rows = [
+        (at, "machine", disk, metric, value)
+        for at in (0, 1)
+        for disk in ("loop1", "vda")
+        for metric, value in (("disk.r_s", 30.0), ("disk.w_s", 20.0), ("disk.d_s", 5.0), ("disk.f_s", 7.0))
+    ]
+    used = of_one(rows, [(0, 1, 10)])
+    assert used.per_s["disk.transfers"] == pytest.approx(55)
+    assert (used.per_s["disk.reads"], used.per_s["disk.flushes"]) == (30, 7)
+
+
+def test_a_driver_within_whose_calls_a_system_works_is_told_of_as_the_system_would_be() -> None:
+    rows: Rows = [
+        (at, "process", "driver", metric, value)
+        for at in (0, 1)
+        for metric, value in (("proc.minflt", 8.0), ("proc.majflt", 2.0), ("proc.read", 4096.0), ("proc.write", 512.0))
+    ]
+    rows += [(at, "machine", "machine", "vm.pgfault", 40.0) for at in (0, 1)]
+    rows += [(at, "perf", "driver", "L1-icache-load-misses", 3.0) for at in (0, 1)]
+    assert of_one(rows, [(0, 1, 2)]).per_op == pytest.approx(
+        {
+            "driver.faults": 5.0,
+            "driver.major_faults": 1.0,
+            "driver.read": 2048.0,
+            "driver.written": 256.0,
+            "machine.faults": 20.0,
+            "driver.l1i_misses": 1.5,
+        }
+    )
+
+
+def test_what_a_run_says_that_its_operations_read_is_counted_as_what_they_write() -> None:
+    rows: Rows = [(at, "machine", "machine", "vm.cs", 1.0) for at in (0, 1)]
+    intervals = counted([(0, 1, 4)]).with_columns(pl.lit("read").alias("operation"))
+    told = run().model_copy(update={"read": {"read": 100.0}, "written": {"read": 0.0}})
+    used = usages([told], sampled(rows), intervals)[1]
+    assert (used.per_op["workload.read"], used.per_op["workload.written"]) == (100.0, 0.0)
+
+
 def test_a_control_group_is_its_subjects_and_counts_once_however_many_processes_tell_of_it() -> None:
     rows: Rows = [
         (at, "cgroup", subject, "cgroup.cpu", value)

@@ -133,6 +133,13 @@ def test_other_ways_to_the_same_verdicts(usage: Usage, of: dict[str, Any], kind:
     assert verdict(usage, **of).kind == kind
 
 
+def test_threads_that_wait_are_no_share_of_clients_that_are_fewer() -> None:
+    """Writes that are only handed over are answered at once, so that Little's law counts few clients in the store."""
+    waiting = used(means={"server.proc.blocked": 3.0})
+    assert "3.00 of 4 clients waited for a device" in verdict(waiting, threads=4).sentence
+    assert "3.00 threads waited for a device" in verdict(waiting, threads=2).sentence
+
+
 @pytest.mark.parametrize(
     ("usage", "of", "kind"),
     [

@@ -72,6 +72,20 @@ def test_columns_become_figures_in_the_units_of_what_is_measured(tmp_path: Path)
     ]
 
 
+def test_a_row_may_say_itself_how_many_operations_its_figures_are_of(tmp_path: Path) -> None:
+    (tmp_path / "counted.csv").write_text("mode,ops,switches\ndelete,50159,82700\nwal,0,74082\n")
+    column = "{switches: {of: driver.switches, per_column: ops}}"
+    more = f"published: {{observed: [{{file: counted.csv, map: {{journal: mode}}, columns: {column}}}]}}\n"
+    with pytest.raises(StudyError, match=r"counted.csv:3: switches: should be a number"):
+        load(tmp_path, more)  # of no operations
+    (tmp_path / "counted.csv").write_text("mode,ops,switches\ndelete,50159,82700\n")
+    (table,) = load(tmp_path, more)
+    assert [each.value for each in table.figures] == [82700 / 50159]
+    assert table.left_out == ()
+    with pytest.raises(StudyError, match=r"per_column: is of what was used, and stands instead of per"):
+        load(tmp_path, more.replace("per_column: ops", "per: 5, per_column: ops"))
+
+
 def test_a_row_may_be_of_a_function_that_it_names(tmp_path: Path) -> None:
     hot = "{file: hot.csv, map: {threads: threads}, columns: {cycles_pct: {symbols_in: symbol}}}"
     more = f"published:\n  observed:\n    - {hot}\n"

@@ -11,9 +11,10 @@ use dyno_glass_tpcc::ordered::{Access, Direction, Map, Maps, OrderedStore, Visit
 use serde_json::{Map as Members, Value, json};
 
 use super::{Backend, BackendReport, Status};
-use crate::failure::{ErrorKind, Failure, OperationError};
+use crate::failure::{ErrorKind, Failure};
 use crate::job::{BackendJob, BerkeleyJob, Job, Phase, WorkloadJob};
 use crate::work::Connected;
+use dyno_sql::Error as OperationError;
 
 /// The B-tree of YCSB's table.
 const USERS: [&str; 1] = ["usertable"];

@@ -20,9 +20,10 @@ use dyno_tpcc::{Check, Config, Extent, check_scans};
 use serde_json::{Map, Value, json};
 
 use super::{Backend, BackendReport, Status};
-use crate::failure::{ErrorKind, Failure, OperationError};
+use crate::failure::{ErrorKind, Failure};
 use crate::job::{BackendJob, GlassJob, Job, Parts, Phase, TpccJob, WorkloadJob};
 use crate::work::{Connected, Rows, Shape, Typist, UserRows, UserTable, Work};
+use dyno_sql::Error as OperationError;
 
 /// Which assemblies are built in: `all`, or those of the `path` from all components to none.
 #[must_use]

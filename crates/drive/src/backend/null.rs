@@ -9,8 +9,9 @@ use std::time::{Duration, Instant};
 use serde_json::{Map, Value, json};
 
 use super::{Backend, BackendReport, Status};
-use crate::failure::{ErrorKind, Failure, OperationError};
+use crate::failure::{ErrorKind, Failure};
 use crate::job::{BackendJob, Job, StallJob};
+use dyno_sql::Error as OperationError;
 
 /// The store.
 #[derive(Debug)]

@@ -8,8 +8,9 @@ use dyno_sql::{Address, Connection, Interrupter, Row, Server};
 use serde_json::{Map, Value, json};
 
 use super::{Backend, BackendReport, SqlBackend, Status};
-use crate::failure::{Failure, OperationError};
+use crate::failure::Failure;
 use crate::job::{BackendJob, Job};
+use dyno_sql::Error as OperationError;
 
 /// `MariaDB` and `MySQL`.
 pub type Mysql = Servers<dyno_sql::Mysql>;

@@ -6,8 +6,9 @@ use dyno_tpcc::{Extent, check_scans};
 use super::tpcc::{TpccCheck, TpccRun, Typist, findings, kinds};
 use super::{Findings, Inspection, Plan, Work};
 use crate::backend::{Berkeley, Client};
-use crate::failure::{Failure, OperationError};
+use crate::failure::Failure;
 use crate::job::TpccJob;
+use dyno_sql::Error as OperationError;
 
 /// Loading all tables.
 #[derive(Debug)]

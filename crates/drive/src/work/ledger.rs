@@ -15,8 +15,9 @@ use dyno_sql::{Connection, Dialect, Row, Value};
 
 use super::{Findings, Inspection, LedgerCount, Plan, Work};
 use crate::backend::SqlBackend;
-use crate::failure::{ErrorKind, Failure, OperationError};
+use crate::failure::{ErrorKind, Failure};
 use crate::job::{Job, LedgerJob};
+use dyno_sql::Error as OperationError;
 
 /// An empty ledger is made; there is nothing to fill it with.
 #[derive(Clone, Copy, Debug)]

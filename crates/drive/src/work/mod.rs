@@ -12,7 +12,8 @@ use std::time::Duration;
 use serde::Serialize;
 
 use crate::backend::{Backend, Status};
-use crate::failure::{Failure, OperationError};
+use crate::failure::Failure;
+use dyno_sql::Error as OperationError;
 
 pub use berkeley::BerkeleyLoad;
 pub use glass::GlassLoad;

@@ -6,8 +6,9 @@ use dyno_load::{Driver, Random};
 
 use super::{Plan, Work};
 use crate::backend::Backend;
-use crate::failure::{Failure, OperationError};
+use crate::failure::Failure;
 use crate::job::{Job, Phase};
+use dyno_sql::Error as OperationError;
 
 /// Numbers are drawn evenly from so many.
 const KEYS: u64 = 1 << 32;

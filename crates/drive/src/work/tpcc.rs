@@ -9,8 +9,9 @@ use dyno_tpcc::{Config, Extent, Kind, Loader, Mix, SqlStore, Store, Terminal};
 use super::{Check, Findings, Inspection, Plan, Work};
 use crate::backend::{SqlBackend, Status};
 use crate::counting::{Counting, Next};
-use crate::failure::{Failure, OperationError};
+use crate::failure::Failure;
 use crate::job::{Job, TpccJob};
+use dyno_sql::Error as OperationError;
 
 /// The kinds that a mix asks for.
 pub(super) fn kinds(mix: Mix) -> &'static [Kind] {

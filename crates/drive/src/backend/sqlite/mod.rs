@@ -19,8 +19,9 @@ use rusqlite::{OpenFlags, ffi};
 use serde_json::{Map, Value};
 
 use super::{Backend, BackendReport, SqlBackend, Status};
-use crate::failure::{ErrorKind, Failure, OperationError};
+use crate::failure::{ErrorKind, Failure};
 use crate::job::{BackendJob, Job, JournalMode, Phase, SqliteConfig, ThreadingMode};
+use dyno_sql::Error as OperationError;
 
 /// The version of the library that is built in.
 #[must_use]

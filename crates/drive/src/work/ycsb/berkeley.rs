@@ -7,8 +7,9 @@ use dyno_load::{KEY_LENGTH, is_certified};
 
 use super::{Answer, DATA_SET, Fields, Rows, Shape, YcsbBackend};
 use crate::backend::{Berkeley, Status, berkeley_told as told};
-use crate::failure::{ErrorKind, Failure, OperationError};
+use crate::failure::{ErrorKind, Failure};
 use crate::job::YcsbJob;
+use dyno_sql::Error as OperationError;
 
 /// Above all keys.
 const HIGHEST: [u8; KEY_LENGTH] = [u8::MAX; KEY_LENGTH];

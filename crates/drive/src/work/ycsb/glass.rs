@@ -12,7 +12,8 @@ use dyno_load::{KEY_LENGTH, KeyText, is_certified};
 
 use super::{Answer, DATA_SET, Fields, Rows, Shape};
 use crate::backend::Status;
-use crate::failure::{ErrorKind, OperationError};
+use crate::failure::ErrorKind;
+use dyno_sql::Error as OperationError;
 
 const TABLE: &str = "usertable";
 const INDEX: &str = "usertable_key";

@@ -10,9 +10,10 @@ use dyno_load::{KEY_LENGTH, KeyText, Random, write_key};
 
 use super::run::fill;
 use super::{Fields, Rows, Shape, YcsbBackend};
-use crate::failure::{ErrorKind, Failure, OperationError};
+use crate::failure::{ErrorKind, Failure};
 use crate::job::YcsbJob;
 use crate::work::{Plan, Work};
+use dyno_sql::Error as OperationError;
 
 /// Rows of a transaction, unless they are so long that fewer fill [`BATCH_BYTES`].
 const BATCH_ROWS: u64 = 1000;

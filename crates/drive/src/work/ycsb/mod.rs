@@ -17,8 +17,9 @@ mod run;
 mod statements;
 
 use crate::backend::{Backend, Status};
-use crate::failure::{Failure, OperationError};
+use crate::failure::Failure;
 use crate::job::YcsbJob;
+use dyno_sql::Error as OperationError;
 
 pub use glass::{UserRows, UserTable};
 pub use load::YcsbLoad;

@@ -8,9 +8,10 @@ use dyno_load::{
 use super::load::text;
 use super::{DATA_SET, Fields, Rows, Shape, YcsbBackend};
 use crate::backend::Status;
-use crate::failure::{ErrorKind, Failure, OperationError};
+use crate::failure::{ErrorKind, Failure};
 use crate::job::{Job, YcsbJob};
 use crate::work::{Plan, Work};
+use dyno_sql::Error as OperationError;
 
 /// Makes the values of fields of one row.
 #[inline]

@@ -6,8 +6,9 @@ use smallvec::SmallVec;
 
 use super::{Answer, DATA_SET, Fields, Rows, Shape, YcsbBackend};
 use crate::backend::{SqlBackend, Status};
-use crate::failure::{ErrorKind, Failure, OperationError};
+use crate::failure::{ErrorKind, Failure};
 use crate::job::YcsbJob;
+use dyno_sql::Error as OperationError;
 
 impl<B: SqlBackend> YcsbBackend for B {
     type Rows<'c>

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-pub use dyno_sql::{Error as OperationError, ErrorKind};
+pub use crate::error::{ErrorKind, OperationFailed};
 
 /// Why a run failed, as its result says it.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
@@ -24,16 +24,19 @@ impl Failure {
 
     /// What went wrong while something was `attempted`.
     #[must_use]
-    pub fn while_attempting(attempted: &str, error: &OperationError) -> Self {
-        Self::new(error.kind.name(), format!("{attempted}: {}", error.message))
+    pub fn while_attempting(attempted: &str, error: &impl OperationFailed) -> Self {
+        Self::new(
+            error.kind().name(),
+            format!("{attempted}: {}", error.message()),
+        )
     }
 
     /// An operation's error that ends the run.
     #[must_use]
-    pub fn of_operation(operation: &str, error: &OperationError) -> Self {
+    pub fn of_operation(operation: &str, error: &impl OperationFailed) -> Self {
         Self::new(
-            error.kind.name(),
-            format!("operation {operation}: {}", error.message),
+            error.kind().name(),
+            format!("operation {operation}: {}", error.message()),
         )
     }
 

@@ -13,7 +13,7 @@ pub const HIGHEST_NS: u64 = 3_600_000_000_000;
 const DIGITS: u8 = 3;
 
 /// A histogram of times in ns. It grows with the longest of them.
-#[allow(clippy::expect_used)]
+#[allow(clippy::expect_used, clippy::missing_panics_doc)] // a legal constant
 #[must_use]
 pub fn histogram() -> Histogram<u64> {
     Histogram::new(DIGITS).expect("the constant precision is legal")

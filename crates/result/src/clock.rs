@@ -5,9 +5,10 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use nix::sys::resource::{UsageWho, getrusage};
 use nix::sys::time::TimeValLike;
 
-use crate::result::Cpu;
+use crate::figures::Cpu;
 
 /// CPU time of this process since it began; the kernel always knows it.
+#[must_use]
 pub fn cpu_so_far() -> Cpu {
     getrusage(UsageWho::RUSAGE_SELF).map_or_else(
         |_| Cpu::default(),
@@ -26,6 +27,7 @@ pub fn now_ns() -> u64 {
 }
 
 /// When the clock of the day shows `ns` since the epoch.
+#[must_use]
 pub fn instant_at(ns: u64) -> Instant {
     let (now, today_ns) = (Instant::now(), now_ns());
     if ns >= today_ns {
@@ -37,6 +39,7 @@ pub fn instant_at(ns: u64) -> Instant {
 }
 
 /// In ns; what is longer than 584 years counts as that.
+#[must_use]
 pub fn nanoseconds(duration: Duration) -> u64 {
     u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
 }

@@ -3,25 +3,28 @@
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use hdrhistogram::Histogram;
 use hdrhistogram::serialization::V2DeflateSerializer;
 use hdrhistogram::serialization::interval_log::{IntervalLogWriterBuilder, Tag};
 use serde::Serialize;
 
-use crate::client::FailedOperation;
 use crate::clock::{nanoseconds, now_ns};
-use crate::record::Recording;
-use crate::result::{Cpu, FailedLine, IntervalLine};
+use crate::error::ErrorKind;
+use crate::figures::{Cpu, FailedLine, IntervalLine};
+use crate::record::{Recording, Series};
 
 /// Failed operations that are written down one by one; all are counted.
 const MOST_FAILED: u64 = 10_000;
 
-/// The files of a result folder.
+/// A line for each kind of operation and interval.
 pub const INTERVALS: &str = "intervals.jsonl";
+/// The histograms of each interval.
 pub const LATENCIES: &str = "latency.hlog";
+/// Operations that failed, one by one.
 pub const ERRORS: &str = "errors.jsonl";
+/// The result itself.
 pub const RESULT: &str = "result.json";
 
 /// The result folder, in which `result.json` appears last and at once: where it is, the rest is
@@ -35,6 +38,23 @@ pub struct Output {
     serializer: V2DeflateSerializer,
     operations: Vec<String>,
     started_ns: u64,
+}
+
+/// An operation that did not succeed.
+#[derive(Debug)]
+pub struct FailedOperation {
+    /// Whose.
+    pub client: u32,
+    /// The place of its kind among the workload's operations.
+    pub index: usize,
+    /// When it ended.
+    pub at: Instant,
+    /// How long it took; in an open loop from its intended start.
+    pub took: Duration,
+    /// As what it is counted.
+    pub kind: ErrorKind,
+    /// What the store said.
+    pub message: String,
 }
 
 /// One interval: where it lies, and what it took.
@@ -87,8 +107,18 @@ impl Output {
 
     /// Writes down one interval.
     pub fn interval(&mut self, span: Span, recording: &Recording) -> io::Result<()> {
+        self.interval_of(span, &recording.series)?;
+        self.histogram(span, "schedule", ".lag", recording.lag.as_ref())
+    }
+
+    /// Writes down one interval of a closed loop: what was recorded of each operation.
+    pub fn interval_of<'a>(
+        &mut self,
+        span: Span,
+        all: impl IntoIterator<Item = &'a Series>,
+    ) -> io::Result<()> {
         let names = self.operations.clone();
-        for (operation, series) in names.iter().zip(&recording.series) {
+        for (operation, series) in names.iter().zip(all) {
             let line = IntervalLine::new(span, operation, series);
             serde_json::to_writer(&mut self.intervals, &line)?;
             self.intervals.write_all(b"\n")?;
@@ -96,7 +126,7 @@ impl Output {
             self.histogram(span, operation, ".service", series.service.as_ref())?;
             self.histogram(span, operation, ".failed", Some(&series.failed))?;
         }
-        self.histogram(span, "schedule", ".lag", recording.lag.as_ref())
+        Ok(())
     }
 
     /// Adds a histogram to the log, if there is anything in it.
@@ -134,9 +164,9 @@ impl Output {
             at_ns: now_ns().saturating_sub(nanoseconds(failed.at.elapsed())),
             client: failed.client,
             operation: &self.operations[failed.index],
-            kind: failed.error.kind.name(),
+            kind: failed.kind.name(),
             took_us: failed.took.as_secs_f64() * 1e6,
-            message: &failed.error.message,
+            message: &failed.message,
         };
         serde_json::to_writer(&mut self.failed, &line)?;
         self.failed.write_all(b"\n")
