@@ -22,7 +22,7 @@ from dyno.hosts.volumes import Until
 from dyno.model.base import Frozen, RunError
 from dyno.model.endpoint import Endpoint
 from dyno.model.study import FileSystem
-from dyno.model.units import PositiveDuration, Share, Size, format_percent
+from dyno.model.units import PositiveDuration, Share, Size
 from dyno.workloads.base import Measured, Runner, Workload
 
 
@@ -224,5 +224,5 @@ def _notes(found: _Found) -> list[str]:
         return []
     return [
         f"No acknowledged sync was lost in {found.cuts} power cuts of a run: with 95 % confidence fewer than "
-        f"{format_percent(min(3 / found.cuts, 1.0))} of such cuts lose one (the rule of three)."
+        f"{min(300 / found.cuts, 100.0):.2g} % of such cuts lose one (the rule of three)."
     ]
