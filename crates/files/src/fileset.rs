@@ -19,6 +19,8 @@ use crate::sys;
 use crate::tree::{Shape, Tree};
 use crate::verify::{self, Identity};
 
+/// What is missing where a fileset is only looked for.
+const MADE_BEFORE: &str = "; `--phase create` with the same file, values and seed makes it";
 /// Files are written in pieces of that size.
 const PIECE: usize = 1 << 20;
 /// Random data that contents are taken from, at a random place for each piece.
@@ -213,8 +215,9 @@ impl Fileset {
         places
             .open_handles(MOST_HANDLES.min(making.handles))
             .map_err(|error| {
+                let hint = if making.find { MADE_BEFORE } else { "" };
                 format!(
-                    "opening the directories of {}: {error}",
+                    "opening the directories of {}: {error}{hint}",
                     plan.path.display()
                 )
             })?;
@@ -631,11 +634,7 @@ fn open_root(
     }
     let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     rustix::fs::openat(parent, name.as_c_str(), flags, Mode::empty()).map_err(|error| {
-        let hint = if find {
-            "; `--phase create` with the same file, values and seed makes it"
-        } else {
-            ""
-        };
+        let hint = if find { MADE_BEFORE } else { "" };
         format!(
             "opening the fileset's directory {}: {error}{hint}",
             shown.display()

@@ -114,7 +114,8 @@ pub enum CommandKind {
     NoUsage,
     /// `create files`, and the older `create filesets`: makes every fileset defined so far.
     CreateFiles,
-    /// `create processes`, an older form: starts every process, as `run` does where nothing did.
+    /// `create processes`, an older form. Nothing is to be done for it: where the file has no `run`, the parser put one in place
+    /// of the sleeping after it.
     CreateProcesses,
     /// `run`, `run 60`, `run $runtime`.
     Run {

@@ -4,9 +4,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::ast::{
-    Assigned, Attributes, Command, CommandKind, Composite, Direction, Entity, Fileset,
-    FilesetAttribute, Flowop, FlowopAttribute, FlowopKind, FlowopType, Key, Position, Process,
-    ProcessAttribute, QuitMode, Script, ThreadAttribute, Value,
+    Assigned, Attributes, Command, CommandKind, Composite, Direction, Fileset, FilesetAttribute,
+    Flowop, FlowopAttribute, FlowopKind, FlowopType, Key, Position, Process, ProcessAttribute,
+    QuitMode, Script, ThreadAttribute, Value,
 };
 use crate::error::Error;
 use crate::lexer::quote;
@@ -236,7 +236,6 @@ impl Checker<'_> {
             }
             CommandKind::Sleep(seconds) | CommandKind::Warmup(seconds) => self.seconds(seconds),
             CommandKind::Eventgen { rate } => self.eventgen(rate.as_ref()),
-            CommandKind::Shutdown(Entity::Processes) => self.runs += 1,
             CommandKind::Foreach {
                 variable,
                 values,
@@ -252,12 +251,6 @@ impl Checker<'_> {
             CommandKind::Load(text) => {
                 let name = self.variables.text(text);
                 self.load(at, &name, depth);
-            }
-            CommandKind::EnableMulti { .. } | CommandKind::MultiSync(_) => {
-                self.warning(
-                    at,
-                    "clients on several machines are not tied together; this does nothing",
-                );
             }
             _ => {}
         }

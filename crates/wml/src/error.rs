@@ -16,13 +16,17 @@ pub struct Error {
 }
 
 impl Error {
-    /// An error of the file `name` at `at`.
+    /// An error of the file `name` at `at`. Its message is one line, whatever names of the file it holds.
     pub fn new(name: &str, at: Position, message: impl Into<String>) -> Self {
+        let mut message = message.into();
+        if message.contains(char::is_control) {
+            message = message.replace(char::is_control, "\u{fffd}");
+        }
         Self {
             name: name.to_owned(),
             line: at.line,
             column: at.column,
-            message: message.into(),
+            message,
         }
     }
 

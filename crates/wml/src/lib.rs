@@ -12,10 +12,11 @@
 //! | form | means | is |
 //! |---|---|---|
 //! | `load name` | the workload `name.f` stands here | carried out by the engine |
-//! | `create filesets`, `create processes` | `create files`; the processes start | carried out by the engine |
-//! | `stats clear`, `stats snap` | figures start anew; are taken and printed | carried out by the engine |
+//! | `create filesets` | `create files` | parsed to that |
+//! | `create processes`, `stats clear`, `sleep`, without a `run` | a warm-up and a run of the time that is slept | parsed to that |
+//! | `create processes` and `stats clear` beside a `run`, `stats snap` | nothing: a run does it | accepted |
 //! | `stats directory`, `dump`, `xmldump`, `multidump`, `command` | where figures go, what runs beside | accepted |
-//! | `shutdown` | ends processes or removes filesets | carried out by the engine |
+//! | `shutdown` | nothing: a run ends by itself | accepted |
 //! | `warmup n` | seconds that are not counted | carried out by the engine |
 //! | `foreach $x in 1, 2 { ... }` | the commands for each value | carried out by the engine |
 //! | `usage`, `log` | `echo` | carried out by the engine |

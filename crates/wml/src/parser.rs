@@ -39,6 +39,7 @@ pub fn parse(text: &str, name: &str) -> Result<Script, Error> {
     }
     notes.append(&mut parser.notes);
     let older = parser.older;
+    run_while_it_sleeps(&mut commands, &mut notes);
     if older {
         mark_older(&mut commands, &mut notes);
     }
@@ -91,6 +92,109 @@ pub fn parse_value(text: &str, name: &str) -> Result<Assigned, Error> {
         }
         _ => plain(text),
     })
+}
+
+/// In older files that have no `run`, processes work from `create processes` on, while the file sleeps: that is put in
+/// the form of a `run` of the same time. What is slept before the first `stats clear` is its warm-up.
+fn run_while_it_sleeps(commands: &mut Vec<Command>, notes: &mut Vec<Note>) {
+    let Some(created) = commands
+        .iter()
+        .position(|command| command.kind == CommandKind::CreateProcesses)
+    else {
+        return;
+    };
+    if has_run(commands) {
+        return;
+    }
+    let (mut before, mut counted) = (Vec::new(), Vec::new());
+    let mut first = None;
+    let mut cleared = false;
+    for (place, command) in commands.iter().enumerate().skip(created) {
+        match &command.kind {
+            CommandKind::Sleep(seconds) => {
+                first.get_or_insert(place);
+                counted.push(seconds.clone());
+            }
+            CommandKind::Stats(StatsCommand::Clear) if !cleared => {
+                cleared = true;
+                before = std::mem::take(&mut counted);
+            }
+            CommandKind::Shutdown(Entity::Processes) | CommandKind::Quit => break,
+            _ => {}
+        }
+    }
+    if counted.is_empty() {
+        counted = std::mem::take(&mut before);
+    }
+    let (Some(first), Some(seconds)) = (first, counted.first().cloned()) else {
+        return;
+    };
+    let at = commands[first].at;
+    let mut put = Vec::new();
+    if !before.is_empty() {
+        let total = total(&before, "time slept before", at, &mut put);
+        put.push(Command {
+            at,
+            kind: CommandKind::Warmup(total),
+        });
+    }
+    let total = total(&counted, "time slept", at, &mut put);
+    put.push(Command {
+        at: seconds.at,
+        kind: CommandKind::Run {
+            seconds: Some(total),
+        },
+    });
+    commands.splice(first..=first, put);
+    notes.push(Note {
+        at: commands[created].at,
+        message: "there is no `run`: the processes run for as long as the file sleeps after this"
+            .to_owned(),
+    });
+}
+
+fn has_run(commands: &[Command]) -> bool {
+    commands.iter().any(|command| match &command.kind {
+        CommandKind::Run { .. } | CommandKind::PsRun { .. } => true,
+        CommandKind::Foreach { commands, .. } => has_run(commands),
+        _ => false,
+    })
+}
+
+/// The sum of some times; of several by a command that is put before, into a variable that no file can name.
+fn total(times: &[Value], name: &str, at: Position, commands: &mut Vec<Command>) -> Value {
+    let [first, rest @ ..] = times else {
+        return Value {
+            at,
+            kind: ValueKind::Integer(0),
+        };
+    };
+    if rest.is_empty() {
+        return first.clone();
+    }
+    let variable = Variable {
+        at,
+        name: name.to_owned(),
+        part: None,
+        written: name.to_owned(),
+    };
+    commands.push(Command {
+        at,
+        kind: CommandKind::Set(Assignment {
+            variable: variable.clone(),
+            value: Assigned::Arithmetic {
+                first: first.clone(),
+                rest: rest
+                    .iter()
+                    .map(|time| (Operator::Add, time.clone()))
+                    .collect(),
+            },
+        }),
+    });
+    Value {
+        at,
+        kind: ValueKind::Variable(variable),
+    }
 }
 
 /// Files that only filebench before 1.5 accepts have its sizes.
@@ -340,7 +444,7 @@ impl<'a> Parser<'a> {
             "shutdown" => {
                 self.older(
                     at,
-                    format!("`shutdown` {older}: what it names is ended, as at the end of a run"),
+                    format!("`shutdown` {older}: accepted; a run ends by itself"),
                 );
                 self.take();
                 CommandKind::Shutdown(self.entity())
@@ -1036,7 +1140,7 @@ impl<'a> Parser<'a> {
         let word = self.word().unwrap_or_default();
         let meaning = match kind {
             CommandKind::CreateFiles => "is `create files`",
-            _ => "starts the processes, as `run` does where nothing did",
+            _ => "the processes work from here on, while the file sleeps, where it has no `run`",
         };
         self.older(at, format!("`create {word}` is an older form: {meaning}"));
         Ok(self.bare(kind))
@@ -1166,11 +1270,17 @@ impl<'a> Parser<'a> {
         let (command, meaning) = match word {
             "clear" => {
                 self.take();
-                (StatsCommand::Clear, "the statistics start anew")
+                (
+                    StatsCommand::Clear,
+                    "without a `run`, what is slept before the first is warm-up",
+                )
             }
             "snap" => {
                 self.take();
-                (StatsCommand::Snap, "the statistics are taken and printed")
+                (
+                    StatsCommand::Snap,
+                    "accepted; figures are printed at the run's end",
+                )
             }
             "directory" => {
                 self.take();

@@ -350,7 +350,20 @@ impl Variables {
 
     /// Reads a number that is always the same.
     pub fn fixed(&self, value: &Value) -> Read<f64> {
-        self.number(value)?.fixed().ok_or_else(|| {
+        // Asked before the law is built, which may be the very one that asks.
+        let random = match &value.kind {
+            ValueKind::Variable(variable) if variable.part.is_none() => matches!(
+                self.get(&variable.name),
+                Some(Held::Random(_) | Held::Custom(_))
+            ),
+            _ => false,
+        };
+        let number = if random {
+            None
+        } else {
+            self.number(value)?.fixed()
+        };
+        number.ok_or_else(|| {
             self.error(
                 value.at,
                 format!(
@@ -359,6 +372,21 @@ impl Variables {
                 ),
             )
         })
+    }
+
+    /// Reads a parameter of a law: no other law's, or they could ask each other without an end.
+    fn parameter(&self, value: &Value) -> Read<f64> {
+        match &value.kind {
+            ValueKind::Variable(variable) if variable.part.is_some() => Err(self.error(
+                value.at,
+                format!(
+                    "found {}, a parameter of a law, expected a number (`set $number = {}` before gives one)",
+                    quote(&variable.written),
+                    variable.written
+                ),
+            )),
+            _ => self.fixed(value),
+        }
     }
 
     /// Reads yes or no; a number is yes unless it is 0.
@@ -500,7 +528,7 @@ impl Variables {
             random
                 .attributes
                 .get(key)
-                .map(|value| self.fixed(value))
+                .map(|value| self.parameter(value))
                 .transpose()
         };
         let table = match &random.table {
@@ -509,9 +537,9 @@ impl Variables {
                 let mut table = Vec::with_capacity(rows.len());
                 for row in rows {
                     table.push([
-                        self.fixed(&row.percent)?,
-                        self.fixed(&row.min)?,
-                        self.fixed(&row.max)?,
+                        self.parameter(&row.percent)?,
+                        self.parameter(&row.min)?,
+                        self.parameter(&row.max)?,
                     ]);
                 }
                 Some(table)
@@ -533,7 +561,7 @@ impl Variables {
             custom
                 .attributes
                 .get(key)
-                .map(|value| self.fixed(value))
+                .map(|value| self.parameter(value))
                 .transpose()
         };
         let Some(kind) = custom.attributes.get(CvarAttribute::Type) else {

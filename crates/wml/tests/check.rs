@@ -412,3 +412,43 @@ fn what_a_workload_loads_is_looked_at_with_it() {
             .any(|finding| finding.error.name == "broken.f" && finding.severity == Severity::Error)
     );
 }
+
+/// Found by a wrong input whose quote ended some lines later.
+#[test]
+fn a_message_is_one_line_whatever_a_name_is() {
+    let text = "define fileset name=\"a\nb\",path=/tmp,entries=1,dirwidth=1
+        define process name=p { thread name=t { flowop statfile name=s,filesetname=none } } run";
+    of_text(text, "there is no fileset `none`, expected a\u{fffd}b");
+}
+
+/// Found by a wrong input, which had the parser's stack overflow.
+#[test]
+fn laws_that_ask_each_other_for_their_parameters_are_refused() {
+    let run = " define process name=p { thread name=t { flowop delay name=d,value=1 } } run";
+    for (text, expected) in [
+        (
+            "set $a=randvar(type=gamma,mean=5) set $a.mean=$a.mean",
+            "found `$a.mean`, a parameter of a law, expected a number",
+        ),
+        (
+            "set $a=randvar(type=gamma,mean=$a)",
+            "expected a number that is not random",
+        ),
+        (
+            "set $a=cvar(type=cvar-gamma,min=$a)",
+            "expected a number that is not random",
+        ),
+        (
+            "set $b=randvar(type=gamma,mean=2) set $a=randvar(type=gamma,mean=$b)",
+            "expected a number that is not random",
+        ),
+    ] {
+        let found = findings_of(&format!("{text}{run}"));
+        assert!(
+            found
+                .iter()
+                .any(|finding| finding.error.message.contains(expected)),
+            "{found:?}"
+        );
+    }
+}

@@ -404,6 +404,56 @@ fn older_commands_are_accepted_each_with_a_note() {
     ));
 }
 
+/// What is between them is what `run` does in one.
+#[test]
+fn an_older_file_without_a_run_runs_while_it_sleeps() {
+    let kinds = |text: &str| -> Vec<CommandKind> {
+        script(text)
+            .commands
+            .into_iter()
+            .map(|command| command.kind)
+            .collect()
+    };
+    let seconds = |kind: &CommandKind| match kind {
+        CommandKind::Run {
+            seconds: Some(value),
+        }
+        | CommandKind::Warmup(value) => value.kind.clone(),
+        other => panic!("{other:?}"),
+    };
+    let plain = kinds("create processes stats clear sleep 60 stats snap shutdown processes quit");
+    assert_eq!(seconds(&plain[2]), ValueKind::Integer(60));
+    let warm = kinds("sleep 1 create processes sleep 30 stats clear sleep $time stats snap");
+    assert!(matches!(&warm[0], CommandKind::Sleep(_)));
+    assert!(matches!(&warm[2], CommandKind::Warmup(_)));
+    assert_eq!(seconds(&warm[2]), ValueKind::Integer(30));
+    assert!(matches!(seconds(&warm[3]), ValueKind::Variable(variable) if variable.name == "time"));
+    let text =
+        "create processes stats clear sleep 5 stats snap stats clear sleep 5 stats snap sleep 2";
+    let CommandKind::Run {
+        seconds: Some(total),
+    } = &kinds(text)[3]
+    else {
+        panic!("{:?}", kinds(text));
+    };
+    assert_eq!(
+        variables(text).fixed(total).unwrap().to_bits(),
+        12f64.to_bits()
+    );
+    for text in [
+        "create processes sleep 5 run 10",
+        "sleep 5",
+        "create processes",
+        "create processes shutdown sleep 5",
+    ] {
+        let runs = kinds(text)
+            .iter()
+            .filter(|kind| matches!(kind, CommandKind::Run { .. }))
+            .count();
+        assert_eq!(runs, usize::from(text.contains("run")), "{text}");
+    }
+}
+
 /// filebench before 1.5 drew the size of each file from a gamma law unless it was told not to.
 #[test]
 fn sizes_in_files_of_older_form_are_gamma_distributed() {

@@ -8,6 +8,7 @@ mod cut;
 mod drive;
 mod drive_failures;
 mod drive_stops;
+mod files;
 mod flame;
 mod freeze;
 mod glass;

@@ -26,6 +26,7 @@ set $even = randvar(type=uniform, mean=$n, min=0, randsrc=urandom)
 set $table = randvar(type=tabular, min=1k, randtable = {{50, 1k, 2k}, {$n, $n, 4k}, {40, 2k, 2k}})
 define randvar name=$older, type=gamma, min=1k, mean=4k
 set $gamma.mean = 16k
+set $mean = $gamma.mean
 set $gamma.type = uniform
 set $gamma.randsrc = urandom
 set $size=cvar(type=cvar-gamma,parameters=mean:16384;gamma:1.5,min=1k,max=1m,round=512)
