@@ -93,6 +93,21 @@ def test_processes_are_watched_with_their_trees_and_control_groups_where_that_is
     assert {"percpu.idle", "vm.cs", "proc.cpu", "watch.missed"} <= set(samples["metric"])
 
 
+def test_a_driver_that_works_in_processes_of_its_own_is_watched_with_them(
+    host: LocalHost, core: str, workspace: Path, tmp_path: Path
+) -> None:
+    observer = make("machine", host, core, workspace, hz=20, groups=["scheduler"])
+    parent = host.start(["sh", "-c", "sleep 60 & sleep 60 & wait"], log=tmp_path / "parent")
+    observer.start(LIMIT_S)
+    observer.watch_tree(parent.pid, "driver")
+    file = workspace / "observe-machine" / "samples.csv"
+    deadline = time.monotonic() + LIMIT_S
+    while ",driver,proc.processes,3\n" not in file.read_text():
+        assert time.monotonic() < deadline, "its children are not seen"
+    observer.stop(LIMIT_S)
+    parent.kill()
+
+
 def test_a_core_that_cannot_watch_is_a_run_error_with_its_words(
     host: LocalHost, tmp_path: Path, workspace: Path
 ) -> None:

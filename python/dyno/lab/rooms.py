@@ -74,7 +74,7 @@ class Rooms:
             return Mismatch("system.deployment", text, cell)
         workload = self._workload(cell)
         options = system.Options.model_validate(cell.system.options)
-        for key, text in workload.wrong():
+        for key, text in workload.misfits():
             return Mismatch(f"workload.{key}", f"{text} ({cell.name})", cell)
         if why := workload.refuses(system.backend, system.reached_by(options)):
             return Mismatch("workload", f"{why} ({cell.name})", cell)

@@ -176,7 +176,7 @@ class Workload(ABC, Generic[O]):
         """
         return None
 
-    def wrong(self) -> Iterator[tuple[str, str]]:
+    def misfits(self) -> Iterator[tuple[str, str]]:
         """What of its options only its driver can tell to be wrong: each option's key, and why. Where there is one."""
         yield from ()
 

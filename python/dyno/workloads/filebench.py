@@ -121,7 +121,7 @@ class FilebenchWorkload(Workload[FilebenchOptions]):
         super().__init__(options)
         self._created: dict[str, float] = {}
 
-    def wrong(self) -> Iterator[tuple[str, str]]:
+    def misfits(self) -> Iterator[tuple[str, str]]:
         """As the engine finds it; nothing where there is no engine to ask."""
         explained = self._explained()
         if explained is not None and explained.wrong:

@@ -114,7 +114,7 @@ def test_what_is_to_be_known_before_a_run_is_asked_of_the_engine() -> None:
     workload = make(text=SCRIPT)
     assert (workload.clients(), workload.data_bytes(), workload.expected_seconds()) == (4, 4 * 16384, 5.0)
     assert make(text=SCRIPT, duration="2 s").expected_seconds() == 2.0
-    assert list(workload.wrong()) == []
+    assert list(workload.misfits()) == []
 
 
 @pytest.mark.parametrize(
@@ -129,7 +129,7 @@ def test_what_is_to_be_known_before_a_run_is_asked_of_the_engine() -> None:
     ],
 )
 def test_what_the_engine_finds_wrong_is_told_with_its_option(options: dict[str, Any], about: str, why: str) -> None:
-    ((key, text),) = make(**options).wrong()
+    ((key, text),) = make(**options).misfits()
     assert key == about
     assert why in text, text
     assert "\n" not in text
@@ -162,7 +162,7 @@ def test_a_file_is_read_from_beside_the_study_and_kept(tmp_path: Path) -> None:
 def test_where_there_is_no_engine_nothing_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sysconfig.get_path", lambda _name: "/nonexistent")
     workload = make(text=SCRIPT, set={"nosuch": 1})
-    assert list(workload.wrong()) == []
+    assert list(workload.misfits()) == []
     assert (workload.clients(), workload.data_bytes(), workload.expected_seconds()) == (1, 0, None)
 
 
