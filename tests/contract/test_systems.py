@@ -30,6 +30,7 @@ SMALL: dict[str, dict[str, Any]] = {
     "ledger": {"operations": 100},
     "filebench": {"file": "varmail", "set": {"files": 20, "nthreads": 2}, "duration": "300 ms", "interval": "100 ms"},
     "fio": {"text": "[mixed]\nrw=randrw\nsize=1m\nbs=4k\nnumjobs=2"},
+    "crash": {"steps": 100, "cuts": 1, "prefill": "10%"},
     "sysbench": {"test": "oltp_read_write", "table_size": 100, "events": 30},
     "go-ycsb": {"mix": "a", "records": 200, "operations": 300},
     "ycsb-java": {"mix": "a", "records": 200, "operations": 300},
@@ -39,6 +40,7 @@ LEAST: dict[str, dict[str, Any]] = {
     "mariadb": {"innodb_log_file_size": "8M", "innodb_flush_method": "O_DIRECT", "innodb_doublewrite": False},
     "mysql": {"innodb_redo_log_capacity": "8M", "log_bin": False, "performance_schema": False, "sql_mode": "ANSI"},
     "filesystem": {"size": "32 MiB", "data": "journal", "journal_size": "4 MiB", "commit": "7 s", "barrier": False},
+    "recorded-filesystem": {"size": "16 MiB", "data": "writeback", "barrier": True},
     "postgresql": {"connect": "tcp", "shared_buffers": "32MB", "wal_buffers": "1MB", "data_checksums": True},
 }
 # Besides the defaults of each kind.

@@ -104,6 +104,11 @@ def program(name: str) -> str:
     return found
 
 
+def checker(kind: str) -> str:
+    """The name of the program that looks for damage in a kind of file system."""
+    return _CHECKERS[kind][0]
+
+
 def check_command(kind: str, device: Path) -> list[str]:
     """The command that looks for damage, and repairs nothing. Raises RunError where it is not installed."""
     words = _CHECKERS[kind]

@@ -6,6 +6,7 @@ the session is killed the program goes first: what the kernel then still asks of
 
 from __future__ import annotations
 
+import contextlib
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -80,7 +81,8 @@ class RecordedDisk:
                 until.look("starting dyno-core record")
             self.device = host.volumes.attach_file(files.disk, direct_io=True, until=until)
         except BaseException:
-            self.end()
+            with contextlib.suppress(RunError):  # the cause is what went wrong first
+                self.end()
             raise
         return self.device
 
@@ -98,11 +100,12 @@ class RecordedDisk:
                 host.unmount(files.mount.resolve())
         except UndoError as error:
             raise RunError(f"cannot end the recording in {files.folder.name}: {error}") from error
-        if (program := self._program) is not None:
+        program, self._program = self._program, None
+        status = 0
+        if program is not None:
             # Unmounted, it ends by itself.
-            status = program.wait(_FAREWELL_S)
+            status = program.wait(_FAREWELL_S) or 0
             host.end_server(program, limit=_FAREWELL_S)
-            self._program = None
-            if status != 0:
-                raise RunError(f"dyno-core record ended with status {status}: {program.complaint()}")
         host.remove_tree(files.folder)
+        if program is not None and status != 0:
+            raise RunError(f"dyno-core record ended with status {status}: {program.complaint()}")

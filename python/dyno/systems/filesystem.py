@@ -559,7 +559,7 @@ _AGEING_SEED: Final = 1997  # all that are to be compared are aged by the same f
 def _programs(options: FilesystemOptions) -> tuple[str, ...]:
     """Those that a run asks, so that one which is missing is told before the first."""
     asked = {"ext4": ("dumpe2fs",), "xfs": ("xfs_info",), "btrfs": ()}[options.base]
-    checker = _CHECKERS[options.base][:1] if options.check_every else ()
+    checker = (filesystems.checker(options.base),) if options.check_every else ()
     aged = ("filefrag", *{"ext4": ("e2freefrag",), "xfs": ("xfs_db",), "btrfs": ()}[options.base])
     return (
         *asked,

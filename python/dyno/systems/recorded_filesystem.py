@@ -13,6 +13,7 @@ from typing import Any
 
 from pydantic import model_validator
 
+from dyno.hosts import filesystems
 from dyno.hosts.recorder import RecordedDisk
 from dyno.hosts.volumes import Until
 from dyno.model.base import RunError, Scalar
@@ -32,7 +33,7 @@ class RecordedFilesystemOptions(FilesystemOptions):
             raise ValueError("what is recorded is a disk of its own: write size in place of device")
         if self.type == "overlay":
             raise ValueError("an overlay keeps nothing by itself: write the type of what it would lie on")
-        if self.aged != "fresh":
+        if self.aged is not None:
             raise ValueError("a recording begins with an empty disk: leave aged out")
         if not self.direct_io:
             raise ValueError("writes that are held back above the recorder would be in no record: leave direct_io out")
@@ -49,7 +50,9 @@ class RecordedFilesystemSystem(FilesystemSystem):
     def provision(self, limit: float) -> dict[str, str]:
         """Whether this machine can: root, programs, room, and FUSE."""
         if not os.access("/dev/fuse", os.R_OK | os.W_OK):
-            raise RunError("/dev/fuse cannot be opened: the recorder needs the kernel's FUSE (modprobe fuse)")
+            raise RunError("/dev/fuse cannot be opened: the recorder needs root, and the kernel's FUSE (modprobe fuse)")
+        # What is left after a cut is looked at by it too.
+        filesystems.program(filesystems.checker(self.options.base))
         return super().provision(limit)
 
     @cached_property

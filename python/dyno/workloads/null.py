@@ -24,7 +24,7 @@ class NullWorkload(Workload[NullOptions]):
 
     kind = "null"
     Options = NullOptions
-    backends = frozenset({"sqlite", "null", "mysql", "postgresql", "files"})
+    backends = frozenset({"sqlite", "null", "mysql", "postgresql", "files", "recorded-files"})
 
     def clients(self) -> int:
         """One a thread."""
@@ -33,7 +33,7 @@ class NullWorkload(Workload[NullOptions]):
     def drive(self, runner: Runner, endpoint: Endpoint, seed: int) -> Measured:
         """The driver's loop with nothing in it."""
         # In a file system there is nothing that would have to be opened.
-        nothing = Endpoint(backend="null") if endpoint.backend == "files" else endpoint
+        nothing = Endpoint(backend="null") if endpoint.backend in ("files", "recorded-files") else endpoint
         job = core.job(
             nothing,
             {"kind": "null"},
