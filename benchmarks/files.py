@@ -9,8 +9,8 @@ cpu      the same two workloads as fast as they go: CPU an operation of the engi
          does more. How many times as many operations a second the engine does is said beside it
 threads  10,000 threads, in one process and in as many, start, do something and end within 10 s
 
-filebench's master ends before most of its workers were waited for, so that whoever waits for the master alone is not told
-of most of the CPU time: here all that a program leaves behind is waited for too.
+filebench's master ends before most of its workers were waited for, so that whoever waits for the master alone is not
+told of most of the CPU time: here all that a program leaves behind is waited for too.
 
 Both are given the same text and the same folder, in rounds in which they take turns; ratios are taken within rounds.
 filebench is looked for on the PATH, and started without address-space randomisation, which it does not survive. Where
