@@ -34,8 +34,7 @@ pub fn refuse_too_large(plans: &[Plan], seed: u64) -> Result<(), String> {
     Ok(())
 }
 
-/// The file system that a path will be on, and how many bytes it has left: what the tree itself holds by now, and what
-/// goes before the new one is made, counts as left.
+/// The file system that a path will be on, and how many bytes it has left.
 fn free_at(path: &Path) -> Option<(u64, u64)> {
     let there = path.ancestors().skip(1).find(|path| path.exists())?;
     let device = rustix::fs::stat(there).ok()?.st_dev;
@@ -44,7 +43,7 @@ fn free_at(path: &Path) -> Option<(u64, u64)> {
     Some((device, free))
 }
 
-/// Bytes that the files of a tree take.
+/// Bytes that the files of a tree take: they are kept, or go before the new ones are made.
 fn held(path: &Path) -> u64 {
     use std::os::unix::fs::MetadataExt;
     let Ok(entries) = std::fs::read_dir(path) else {
