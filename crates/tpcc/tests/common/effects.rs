@@ -303,7 +303,7 @@ pub fn a_delivery_takes_the_oldest_order_of_each_district<S: Stand>(stand: &S) {
     let of_orders = "SELECT o_ol_cnt FROM orders WHERE o_w_id = 2 AND o_id = 22";
     assert_eq!(
         int(&mut look, &dated),
-        ints(&mut look, of_orders, &[]).iter().sum()
+        ints(&mut look, of_orders, &[]).iter().sum::<i64>()
     );
     assert_eq!(
         int(
