@@ -53,7 +53,7 @@ pub struct Arguments {
     /// Have each block say where it belongs, and look at what is read
     #[arg(long)]
     verify: bool,
-    /// Use threads for asynchronous writes even where `io_uring` is allowed
+    /// Use threads for asynchronous writes even where the kernel has rings for them
     #[arg(long)]
     no_io_uring: bool,
     /// What of it to do

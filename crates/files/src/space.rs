@@ -7,10 +7,10 @@ use std::path::Path;
 use crate::fileset::{Plan, plan_tree, share_of};
 use crate::program::Program;
 
-/// Refuses filesets that do not fit on their file systems. What is there and kept is not known to fit or not.
+/// Refuses filesets that do not fit on their file systems, but for those of which nothing is written.
 pub fn refuse_too_large(plans: &[Plan], seed: u64) -> Result<(), String> {
     let mut wanted: BTreeMap<u64, (u64, u64, &Plan)> = BTreeMap::new();
-    for plan in plans.iter().filter(|plan| !plan.reuse && !plan.trust) {
+    for plan in plans.iter().filter(|plan| !plan.trust) {
         let Some((device, free)) = free_at(&plan.path) else {
             continue;
         };
@@ -20,6 +20,7 @@ pub fn refuse_too_large(plans: &[Plan], seed: u64) -> Result<(), String> {
         let bytes = crate::number::count(tree.bytes() as f64 * at_start);
         let of = wanted.entry(device).or_insert((0, free, plan));
         of.0 += bytes;
+        of.1 += held(&plan.path);
     }
     for (bytes, free, plan) in wanted.into_values() {
         if bytes > free {
@@ -33,17 +34,16 @@ pub fn refuse_too_large(plans: &[Plan], seed: u64) -> Result<(), String> {
     Ok(())
 }
 
-/// The file system that a path will be on, and how many bytes it has left: what the tree itself holds by now, and what
-/// goes before the new one is made, counts as left.
+/// The file system that a path will be on, and how many bytes it has left.
 fn free_at(path: &Path) -> Option<(u64, u64)> {
     let there = path.ancestors().skip(1).find(|path| path.exists())?;
     let device = rustix::fs::stat(there).ok()?.st_dev;
     let of_system = rustix::fs::statvfs(there).ok()?;
     let free = of_system.f_bavail.saturating_mul(of_system.f_frsize);
-    Some((device, free.saturating_add(held(path))))
+    Some((device, free))
 }
 
-/// Bytes that the files of a tree take.
+/// Bytes that the files of a tree take: they are kept, or go before the new ones are made.
 fn held(path: &Path) -> u64 {
     use std::os::unix::fs::MetadataExt;
     let Ok(entries) = std::fs::read_dir(path) else {

@@ -383,6 +383,13 @@ fn what_is_wrong_is_told_in_a_line_before_anything_is_made() {
         1,
         "the filesets take",
     );
+    let kept = huge.replace("prealloc", "prealloc,reuse");
+    refused(
+        &folder,
+        &[&workload(&folder, "kept.f", &kept)],
+        1,
+        "the filesets take",
+    );
     let greedy = run.replace("thread name=t", "thread name=t,memsize=900t");
     refused(
         &folder,
