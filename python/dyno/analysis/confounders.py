@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from typing import Any, Final
 
 from dyno.analysis.folders import differences
@@ -123,7 +123,7 @@ def _of_each_run_alone(cells: Sequence[_Found]) -> set[str]:
     return {key for key, _ in several} - constant
 
 
-_MOUNTED: Final = frozenset({"data", "barrier", "commit", "discard", "mount"})
+_MOUNTED: Final = "deployed.file_system.options"
 
 
 def _differing(pair: Pair, a: _Found, b: _Found) -> Iterator[str]:
@@ -141,10 +141,9 @@ def _differing(pair: Pair, a: _Found, b: _Found) -> Iterator[str]:
         # A file system of another type is another in all of this.
         if part == "deployed" and "type" in asked and name.startswith("file_system."):
             continue
-        # What was asked for is among them, with what the kernel makes of it: data=journal turns nodelalloc on.
-        if name == "file_system.options" and asked & _MOUNTED:
-            continue
         values_a, values_b = set(a.get(key, [NOT_TOLD])), set(b.get(key, [NOT_TOLD]))
+        if key == _MOUNTED:
+            values_a, values_b = ({_without(value, asked) for value in each} for each in (values_a, values_b))
         if values_a != values_b and not all(value.startswith("/") for value in values_a | values_b):
             yield key
 
@@ -165,6 +164,9 @@ def _confounder(
     for pair in differing:
         for level, cell in ((pair.level_a, pair.a), (pair.level_b, pair.b)):
             values[level] |= dict.fromkeys(found[cell.index].get(key, [NOT_TOLD]))
+    if key == _MOUNTED:
+        asked = {name for pair in differing for name in _asked(pair.a, pair.b)}
+        values = _apart(values, asked)
     note = next((why for word, why in _WHY.items() if word in key), "")
     made = Confounder(
         factor=factor,
@@ -178,6 +180,20 @@ def _confounder(
     where = f" in {len(differing):,} of {compared:,} comparisons" if len(differing) < compared else ""
     sentence = f"{plain(key)} differs{where} ({_by_level(made)})."
     return made.model_copy(update={"sentence": f"{sentence} {note}".rstrip()})
+
+
+def _apart(values: Mapping[str, Mapping[str, None]], asked: Set[str]) -> dict[str, dict[str, None]]:
+    """Mount options without those that all levels have and those that were asked for: what data=journal brings, say."""
+    lists = [set(value.split(",")) for of_level in values.values() for value in of_level]
+    shared = set.intersection(*lists) if lists else set()
+    return {
+        level: dict.fromkeys(_without(value, asked | shared) or "none of these" for value in of_level)
+        for level, of_level in values.items()
+    }
+
+
+def _without(options: str, names: Set[str]) -> str:
+    return ",".join(word for word in options.split(",") if not {word, word.partition("=")[0]} & names)
 
 
 def _by_level(found: Confounder) -> str:

@@ -99,17 +99,22 @@ def test_a_setting_that_the_system_chose_by_itself_is_one_and_a_setting_asked_fo
     assert found.values == {"fsync": ("true",), "O_DIRECT": ("false",)}
 
 
-def test_what_a_file_system_is_mounted_with_is_none_where_an_option_of_it_was_asked_for() -> None:
-    """With data=journal the kernel turns delayed allocation off by itself: it is a part of the mode."""
-    modes = ("journal", "ordered")
-    asked = study({"data": [*modes]}, compare="data", options={mode: {"data": mode} for mode in modes})
+def test_of_mount_options_only_those_are_told_that_differ_and_were_not_asked_for() -> None:
+    """With data=journal the kernel turns delayed allocation off by itself."""
+    modes = ("journal", "ordered", "writeback")
+    plan = study({"data": [*modes]}, compare="data", options={mode: {"data": mode} for mode in modes})
     facts: list[dict[str, Any]] = [
-        {"file_system.options": "rw,nodelalloc,data=journal", "file_system.features": "a"},
-        {"file_system.options": "rw,data=ordered", "file_system.features": "b"},
+        {"file_system.options": "rw,noatime,nodelalloc,data=journal"},
+        {"file_system.options": "rw,noatime,data=ordered"},
+        {"file_system.options": "rw,noatime,data=writeback"},
     ]
-    assert [found.key for found in deployed(*facts, plan=asked).confounders] == ["deployed.file_system.features"]
-    by_themselves = deployed(*facts, plan=study({"mode": [*modes]}, compare="mode")).confounders
-    assert {found.key for found in by_themselves} == {"deployed.file_system.options", "deployed.file_system.features"}
+    (found,) = deployed(*facts, plan=plan).confounders
+    assert found.values == {
+        "journal": ("nodelalloc",),
+        "ordered": ("none of these",),
+        "writeback": ("none of these",),
+    }
+    assert (found.pairs, found.of) == (2, 3)  # ordered and writeback differ in what was asked for alone
 
 
 def test_a_limit_of_the_disk_that_was_asked_for_is_none_and_another_is() -> None:

@@ -22,7 +22,7 @@ def test_every_committed_result_is_as_the_schema_says(path: Path) -> None:
 
 def test_a_committed_result_has_the_responses_that_any_driver_gives(tmp_path: Path) -> None:
     result = json.loads((SCHEMA / "golden" / "files-result-oltp-compat.json").read_text())
-    measured = core._measured(result, [{}], tmp_path)
+    measured = core.told(result, {}, tmp_path)
     assert measured.complete
     assert measured.responses["throughput"] == result["total"]["throughput_per_s"] > 0
     assert (
