@@ -5,8 +5,8 @@
 agree    webserver and oltp at a given rate of events, where both have processors to spare: operations a second of
          both must agree within 10 %. Of oltp those of the readers count: filebench counts its implicit opens as reads
 cpu      the same two workloads as fast as they go: CPU an operation of the engine (`--compat`), at most 0.7 of
-         filebench's. What starting takes is left out: it is what a long run takes more than a short one, by what it
-         does more. How many times as many operations a second the engine does is said beside it
+         filebench's, of whole runs, starting included, which is little of them. How many times as many operations a
+         second the engine does is said beside it
 threads  10,000 threads, in one process and in as many, start, do something and end within 10 s
 
 filebench's master ends before most of its workers were waited for, so that whoever waits for the master alone is not
@@ -40,7 +40,6 @@ RATES = {"webserver": 400, "oltp": 1000}
 """Events a second; of webserver each is 31 operations."""
 COUNTED = {"webserver": None, "oltp": "reader-work"}
 """The flowop whose operations stand for the workload; none: the summary's."""
-SHORT_S = 2
 THREADS = 10_000
 
 _SUMMARY = re.compile(r"IO Summary:\s+(\d+) ops\s+([\d.]+) ops/s")
@@ -53,6 +52,11 @@ class Ran:
     cpu: float
     operations: int
     rate: float
+
+    @property
+    def cpu_per_operation(self) -> float:
+        """In s."""
+        return self.cpu / self.operations
 
 
 def main() -> int:
@@ -101,20 +105,19 @@ class Bench:
 
     def cpu(self, workload: str) -> bool:
         """Whether an operation costs less."""
-        short = self._written(workload, SHORT_S)
-        long = self._written(workload, SHORT_S + self.seconds)
+        path = self._written(workload, self.seconds)
         both = self._both()
         each = []
         for number in range(self.rounds):
             # In an order that turns, so that drift of the machine meets both alike.
             names = list(both)[:: 1 if number % 2 == 0 else -1]
-            each.append({name: _marginal(both[name](short, workload), both[name](long, workload)) for name in names})
+            each.append({name: both[name](path, workload) for name in names})
         print(f"{workload} as fast as it goes")
         for name in both:
-            print(f"  {name}: {spread([one[name][0] * 1e6 for one in each])} us of CPU an operation")
-        times = [one["dyno"][1] / one["filebench"][1] for one in each]
+            print(f"  {name}: {spread([one[name].cpu_per_operation * 1e6 for one in each])} us of CPU an operation")
+        times = [one["dyno"].rate / one["filebench"].rate for one in each]
         print(f"  operations a second, dyno / filebench: {spread(times)}")
-        ratios = [one["dyno"][0] / one["filebench"][0] for one in each]
+        ratios = [one["dyno"].cpu_per_operation / one["filebench"].cpu_per_operation for one in each]
         return verdict("CPU an operation, dyno / filebench", ratios, CPU_BAR)
 
     def threads(self, processes: int) -> bool:
@@ -200,11 +203,6 @@ def _with_orphans(command: list[str]) -> tuple[float, str]:
 def _count(said: str, flowop: str) -> int:
     line = re.search(rf"(?m)^{re.escape(flowop)}\s+(\d+)ops", said)
     return int(line[1]) if line else 0
-
-
-def _marginal(short: Ran, long: Ran) -> tuple[float, float]:
-    """CPU of an operation without what starting takes, and operations a second."""
-    return (long.cpu - short.cpu) / (long.operations - short.operations), long.rate
 
 
 def _told(held: bool) -> str:
