@@ -75,6 +75,8 @@ def carry_out_and_check(
         checked = workload.check(runner, endpoint, seed=1)
     finally:
         system.stop(LIMIT_S)
+        if system_kind == "recorded-filesystem":
+            system.destroy()  # its disk is a process, which lasts as long as it does
     return measured, checked
 
 

@@ -15,7 +15,7 @@ use std::path::Path;
 use serde::Serialize;
 
 use crate::history::{Did, History};
-use crate::sector::{Found, SECTOR, look};
+use crate::sector::{Found, Identity, SECTOR, fill, look};
 use crate::write::OLD;
 
 /// What was found.
@@ -39,7 +39,7 @@ pub struct Judgement {
     pub files_stale: u64,
     /// Of these, files with data that were removed before the writer began.
     pub files_exposing_removed: u64,
-    /// Files with a sector that nobody ever wrote.
+    /// Files with a sector that nobody ever wrote, not even in parts.
     pub files_garbage: u64,
     /// Files that have zeros where a sync had promised data.
     pub files_zeros: u64,
@@ -70,6 +70,8 @@ pub struct Judgement {
 pub struct Unpromised {
     /// Files with zeros where data had been written that were not synced.
     pub files_zeros: u64,
+    /// Files with a sector that is in part of one write and in part of the next one to it.
+    pub files_mixed: u64,
     /// Synced files whose names are not there, since their folder was not synced.
     pub names_missing: u64,
     /// Files that took another's place by renaming without having been synced, and are not whole.
@@ -314,6 +316,7 @@ struct Look {
     stale: usize,
     removed: usize,
     garbage: usize,
+    mixed: usize,
     long: bool,
     /// By sector: since when something later was there than what is found.
     overtaken: Vec<usize>,
@@ -492,7 +495,7 @@ impl Judge<'_> {
             .into_iter()
             .filter_map(|file| {
                 let its = self.model.files.get(&file)?;
-                Some((file, its, self.taken_for(file, its, &found)))
+                Some((file, its, self.taken_for(file, its, &found, data)))
             })
             .max_by_key(|(file, its, look)| {
                 let latest = story
@@ -520,7 +523,7 @@ impl Judge<'_> {
         Some(file)
     }
 
-    fn taken_for(&self, file: u64, story: &FileStory, found: &[Found]) -> Look {
+    fn taken_for(&self, file: u64, story: &FileStory, found: &[Found], data: &[u8]) -> Look {
         let mut out = Look {
             long: found.len() > story.sectors.len(),
             ..Look::default()
@@ -529,17 +532,28 @@ impl Judge<'_> {
         for place in 0..story.sectors.len().max(found.len()) {
             let versions = story.sectors.get(place).map_or(&none[..], Vec::as_slice);
             let found = found.get(place).copied();
-            let holds = match found {
-                None | Some(Found::Zeros) => Some(None),
+            let latest = |holds| versions.iter().rposition(|version| version.holds == holds);
+            let matching = match found {
+                None | Some(Found::Zeros) => latest(None),
                 Some(Found::Garbage) => {
-                    out.garbage += 1;
-                    None
+                    let mixed = self.mixture(file, place, versions, data);
+                    match mixed {
+                        Some(_) => out.mixed += 1,
+                        None => out.garbage += 1,
+                    }
+                    mixed
                 }
                 Some(Found::Whole(identity)) => {
                     let its = identity.run == self.history.run.run && identity.file == file;
                     if its && identity.number == place as u64 {
                         out.own += 1;
-                        Some(Some(identity.generation))
+                        let known = latest(Some(identity.generation));
+                        if known.is_none() {
+                            out.impossible.get_or_insert_with(|| {
+                                format!("sector {place} is of a write that was not under way before the cut")
+                            });
+                        }
+                        known
                     } else {
                         out.stale += 1;
                         let removed = identity.run != self.history.run.run || identity.file >= OLD;
@@ -548,17 +562,6 @@ impl Judge<'_> {
                     }
                 }
             };
-            let matching = holds.and_then(|holds| {
-                let latest = versions.iter().rposition(|version| version.holds == holds);
-                if latest.is_none() && holds.is_some() {
-                    out.impossible.get_or_insert_with(|| {
-                        format!(
-                            "sector {place} is of a write that was not under way before the cut"
-                        )
-                    });
-                }
-                latest
-            });
             let next = matching.max(reused(versions)).map_or(1, |place| place + 1);
             out.overtaken.push(
                 versions
@@ -568,6 +571,30 @@ impl Judge<'_> {
             out.found.push(found);
         }
         out
+    }
+
+    /// Which version a sector still is in part, where it is bytes of that and of the next one alone: a page that was
+    /// written over in memory while the disk read it.
+    fn mixture(&self, file: u64, place: usize, versions: &[Version], data: &[u8]) -> Option<usize> {
+        let sector = data.get(place * SECTOR..(place + 1) * SECTOR)?;
+        let content = |version: &Version| {
+            let mut bytes = [0; SECTOR];
+            if let Some(generation) = version.holds {
+                let identity = Identity {
+                    run: self.history.run.run,
+                    file,
+                    number: place as u64,
+                    generation,
+                };
+                fill(&mut bytes, &identity);
+            }
+            bytes
+        };
+        (0..versions.len().saturating_sub(1)).rev().find(|older| {
+            let (before, after) = (content(&versions[*older]), content(&versions[older + 1]));
+            let mut bytes = sector.iter().zip(before.iter().zip(&after));
+            bytes.all(|(byte, (before, after))| byte == before || byte == after)
+        })
     }
 
     fn report(&mut self, name: &str, file: u64, look: &Look) {
@@ -647,6 +674,7 @@ impl Judge<'_> {
             self.tell(words);
         }
         self.out.unpromised.files_zeros += u64::from(unsynced);
+        self.out.unpromised.files_mixed += u64::from(look.mixed > 0);
         let earliest = look.overtaken.iter().copied().min().unwrap_or(usize::MAX);
         if story.replaced_at.is_some_and(|at| earliest <= at) {
             self.out.unpromised.replacements_broken += 1;

@@ -214,6 +214,20 @@ fn older_data_than_were_synced_are_a_lost_sync_and_later_ones_that_were_not_are_
 }
 
 #[test]
+fn a_sector_of_parts_of_two_writes_is_the_older_one_and_no_garbage() {
+    let mut story = synced();
+    let older = fs::read(story.path("d0/a")).unwrap();
+    story.write("d0/a", 1, 0, 4, 2);
+    // The disk read the page while it was written over.
+    story.plant_bytes("d0/a", 1, &older[SECTOR..SECTOR + 300]);
+    let judged = story.judged();
+    assert_eq!((judged.files_garbage, judged.syncs_lost), (0, 0));
+    assert_eq!(judged.unpromised.files_mixed, 1);
+    story.sync(1);
+    assert_eq!(story.judged().syncs_lost, 1);
+}
+
+#[test]
 fn only_what_had_come_back_by_the_cut_was_promised() {
     let mut story = synced();
     story.write("d0/a", 1, 0, 4, 2);

@@ -41,7 +41,7 @@ class RecordedFilesystemOptions(FilesystemOptions):
 
 
 class RecordedFilesystemSystem(FilesystemSystem):
-    """Whoever drives it may unmount it when it is done: what is looked at then is the recording."""
+    """Whoever drives it may unmount it for a while: two file systems of one identity are not mounted at once."""
 
     kind = "recorded-filesystem"
     backend = "recorded-files"
@@ -84,34 +84,28 @@ class RecordedFilesystemSystem(FilesystemSystem):
         return _LOG_TO_DISK * self._size
 
     def ready(self, limit: float) -> Endpoint:
-        """Also where the recording is, and how the file system is to be mounted again."""
+        """Also where the recording is, and by what the file system, or what a cut leaves of it, is mounted."""
         folder = super().ready(limit).settings["folder"]
-        self._facts = super().facts()
         settings = {
             "folder": folder,
             "log": str(self._disk.recording.log),
             "point": str(self._disk.recording.point),
+            "device": str(self._on()),
             "spec": self._spec.model_dump(mode="json"),
         }
         return Endpoint(backend=self.backend, settings=settings)
 
-    _facts: dict[str, Scalar] | None = None
-
     def facts(self) -> dict[str, Scalar]:
-        """As it was when it was ready."""
-        return {**(self._facts or super().facts()), "device": "recorded"}
+        """As any other's, on a disk that is recorded."""
+        return {**super().facts(), "device": "recorded"}
 
     def cached(self, cold: bool) -> dict[str, Any]:
         """Its image is no device whose answers were to be measured."""
         return {}
 
-    def status(self) -> dict[str, float]:
-        """How full it is, while it is mounted."""
-        return super().status() if self.place.host.volumes.mounted(self.place.data) else {}
-
     def destroy(self) -> None:
         """Unmounted, and all that was recorded removed."""
         self._unmount()
         self._disk.end()
-        if self.place.data.is_dir():
+        if self.place.data.is_dir() and not any(self.place.data.iterdir()):
             self.place.data.rmdir()

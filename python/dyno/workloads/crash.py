@@ -116,9 +116,6 @@ class CrashWorkload(Workload[CrashOptions]):
             responses["sync.latency_mean"] = wrote["sync_ns"] / wrote["syncs"] / 1e6
         if not complete:
             return Measured(complete=False, responses=responses)
-        folder = Path(endpoint.settings["folder"])
-        # Two file systems of one identity cannot be mounted at once.
-        runner.host.volumes.unmount(folder)
         found = self._cut(runner, endpoint, seed, wrote, history)
         if found.cuts < self.options.cuts:
             return Measured(complete=False, responses=responses)
@@ -161,15 +158,19 @@ class CrashWorkload(Workload[CrashOptions]):
         return said, status == 0
 
     def _cut(self, runner: Runner, endpoint: Endpoint, seed: int, wrote: Mapping[str, Any], history: Path) -> _Found:
-        spec = FileSystem.model_validate({**endpoint.settings["spec"], "direct_io": False})
+        at, volumes = endpoint.settings, runner.host.volumes
+        spec = FileSystem.model_validate({**at["spec"], "direct_io": False})
         chance, found = random.Random(seed), _Found()
+        # Two file systems of one identity cannot be mounted at once.
+        volumes.unmount(Path(at["folder"]))
         with CutDisk(runner.host, spec, runner.folder) as disk:
             for number in range(self.options.cuts):
                 if runner.interrupted:
-                    return found
+                    break
                 point = chance.randint(wrote["began_point"] + 1, wrote["ended_point"])
                 until = Until.within(_CUT_LIMIT_S, runner.logs / "cuts")
                 self._fail_once(runner, endpoint, disk, found, (point, seed + number), history, until)
+        volumes.mount(spec, Path(at["device"]), Path(at["folder"]), Until.within(_CUT_LIMIT_S, runner.logs / "cuts"))
         (runner.logs / "cuts.txt").write_text("".join(f"{line}\n" for line in found.examples))
         return found
 
@@ -224,5 +225,5 @@ def _notes(found: _Found) -> list[str]:
         return []
     return [
         f"No acknowledged sync was lost in {found.cuts} power cuts of a run: with 95 % confidence fewer than "
-        f"{min(300 / found.cuts, 100.0):.2g} % of such cuts lose one (the rule of three)."
+        f"{min(300 / found.cuts, 100.0):.3g} % of such cuts lose one (the rule of three)."
     ]
