@@ -74,20 +74,22 @@ class _Found:
     def add(self, judged: Mapping[str, Any]) -> None:
         """What the judge says of one cut."""
         self.with_loss += judged["syncs_lost"] > 0
-        for name, value in {**judged, **judged["unpromised"]}.items():
+        unpromised = {f"unpromised.{name}": value for name, value in judged["unpromised"].items()}
+        for name, value in {**judged, **unpromised}.items():
             if isinstance(value, int) and name != "point":
                 self.judged[name] += value
 
 
-_RESPONSES = (
-    "syncs_checked",
-    "syncs_lost",
-    "files_checked",
-    "files_stale",
-    "files_exposing_removed",
-    "files_garbage",
-    "replacements_broken",
-)
+_RESPONSES = {
+    "syncs_checked": "syncs_checked",
+    "syncs_lost": "syncs_lost",
+    "files": "files_checked",
+    "files_stale": "files_stale",
+    "files_exposing_removed": "files_exposing_removed",
+    "files_garbage": "files_garbage",
+    "unpromised.replacements_broken": "replacements_broken",
+}
+"""By what the judge calls them."""
 
 
 class CrashWorkload(Workload[CrashOptions]):
@@ -119,8 +121,7 @@ class CrashWorkload(Workload[CrashOptions]):
         found = self._cut(runner, endpoint, seed, wrote, history)
         if found.cuts < self.options.cuts:
             return Measured(complete=False, responses=responses)
-        named = {name: float(found.judged["files" if name == "files_checked" else name]) for name in _RESPONSES}
-        responses |= named
+        responses |= {response: float(found.judged[name]) for name, response in _RESPONSES.items()}
         responses |= {
             "cuts_with_loss": found.with_loss / found.cuts,
             "unmountable": float(found.unmountable),

@@ -14,7 +14,13 @@ from dyno.workloads import crash
 from dyno.workloads.crash import CrashOptions, CrashWorkload
 from tests.contract.conftest import PlainRunner
 
-JUDGED: dict[str, Any] = {"point": 9, "syncs_checked": 5, "syncs_lost": 0, "unpromised": {"replacements_broken": 2}}
+JUDGED: dict[str, Any] = {
+    "point": 9,
+    "syncs_checked": 5,
+    "syncs_lost": 0,
+    "files_zeros": 1,
+    "unpromised": {"files_zeros": 2},
+}
 
 
 def test_cuts_are_added_up_and_those_with_a_loss_are_counted() -> None:
@@ -22,7 +28,7 @@ def test_cuts_are_added_up_and_those_with_a_loss_are_counted() -> None:
     for lost in (0, 3, 1):
         found.add({**JUDGED, "syncs_lost": lost})
     assert found.with_loss == 2
-    assert found.judged == {"syncs_checked": 15, "syncs_lost": 4, "replacements_broken": 6}
+    assert found.judged == {"syncs_checked": 15, "syncs_lost": 4, "files_zeros": 3, "unpromised.files_zeros": 6}
 
 
 @pytest.mark.parametrize(("cuts", "bound"), [(100, "3 %"), (201, "1.49 %"), (1, "100 %")])
