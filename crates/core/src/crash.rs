@@ -64,17 +64,17 @@ pub fn record(arguments: &RecordArguments) -> Result<ExitCode, Stop> {
             arguments.image.display()
         ))
     })?;
-    let (served, mut unmounter) =
-        Served::mount(disk, arguments.size, &arguments.mount).map_err(|error| {
-            Stop::failed(format!(
-                "cannot mount at {}: {error}",
-                arguments.mount.display()
-            ))
-        })?;
+    let served = Served::mount(disk, arguments.size, &arguments.mount).map_err(|error| {
+        Stop::failed(format!(
+            "cannot mount at {}: {error}",
+            arguments.mount.display()
+        ))
+    })?;
     say(&json!({"disk": arguments.mount.join(FILE)}))?;
+    let unmount = served.unmounter();
     thread::spawn(move || {
         // While a loop device uses the file it cannot be unmounted.
-        while !halt.load(Ordering::Relaxed) || unmounter.unmount().is_err() {
+        while !halt.load(Ordering::Relaxed) || unmount().is_err() {
             thread::sleep(LOOK_EVERY);
         }
     });

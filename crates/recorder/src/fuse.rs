@@ -2,7 +2,7 @@
 
 use std::ffi::OsStr;
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -12,10 +12,10 @@ use std::time::{Duration, UNIX_EPOCH};
 use fuser::{
     Config, Errno, FileAttr, FileHandle, FileType, Filesystem, FopenFlags, Generation, INodeNo,
     KernelConfig, LockOwner, MountOption, OpenFlags, ReplyAttr, ReplyData, ReplyDirectory,
-    ReplyEmpty, ReplyEntry, ReplyOpen, ReplyStatfs, ReplyWrite, Request, Session, SessionUnmounter,
-    WriteFlags,
+    ReplyEmpty, ReplyEntry, ReplyOpen, ReplyStatfs, ReplyWrite, Request, Session, WriteFlags,
 };
 use nix::fcntl::FallocateFlags;
+use nix::mount::umount;
 
 use crate::disk::{Disk, Totals};
 
@@ -33,13 +33,12 @@ const LARGEST_WRITE: u32 = 1 << 20;
 pub struct Served {
     session: JoinHandle<io::Result<()>>,
     worker: JoinHandle<(Totals, io::Result<()>)>,
+    folder: PathBuf,
 }
 
 impl Served {
     /// Mounts a file system at a folder and serves the disk as the file [`FILE`] in it.
-    ///
-    /// Also gives what unmounts it, from any thread.
-    pub fn mount(disk: Disk, size: u64, folder: &Path) -> io::Result<(Self, SessionUnmounter)> {
+    pub fn mount(disk: Disk, size: u64, folder: &Path) -> io::Result<Self> {
         let (requests, to_do) = channel();
         let front = Front {
             size,
@@ -51,11 +50,21 @@ impl Served {
             MountOption::FSName("dyno-recorder".into()),
             MountOption::NoAtime,
         ];
-        let mut session = Session::new(front, folder, &config)?;
-        let unmounter = session.unmount_callable();
+        let session = Session::new(front, folder, &config)?;
         let worker = thread::spawn(move || work(disk, &to_do));
         let session = thread::spawn(move || session.run());
-        Ok((Self { session, worker }, unmounter))
+        Ok(Self {
+            session,
+            worker,
+            folder: folder.canonicalize()?,
+        })
+    }
+
+    /// What unmounts it, from any thread. It fails for as long as the file is in use, and may be tried again: the
+    /// session's own would give up after the first time, and say that all is well.
+    pub fn unmounter(&self) -> impl Fn() -> io::Result<()> + Send + use<> {
+        let folder = self.folder.clone();
+        move || Ok(umount(&folder)?)
     }
 
     /// Waits until it is unmounted. Gives what the disk was asked for; an error says what could not be recorded.

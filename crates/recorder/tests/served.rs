@@ -50,7 +50,7 @@ fn recorded(act: impl FnOnce(&mut Device, &Folder)) -> Option<(Log, Totals)> {
     fs::create_dir(&served).unwrap();
     let log = folder.path("log");
     let disk = Disk::open(&folder.path("image"), SIZE, &log, &folder.path("point")).unwrap();
-    let (running, mut unmounter) = Served::mount(disk, SIZE, &served).unwrap();
+    let running = Served::mount(disk, SIZE, &served).unwrap();
     let file = served.join(FILE);
     let words = ["losetup", "--find", "--show", "--direct-io=on"];
     let device = run(&[&words[..], &[file.to_str().unwrap()]].concat());
@@ -63,7 +63,8 @@ fn recorded(act: impl FnOnce(&mut Device, &Folder)) -> Option<(Log, Totals)> {
     act(&mut device, &folder);
     drop(device);
     // The kernel lets go of the file a moment after the device is detached.
-    while unmounter.unmount().is_err() {
+    let unmount = running.unmounter();
+    while unmount().is_err() {
         std::thread::sleep(std::time::Duration::from_millis(5));
     }
     let totals = running.wait().unwrap();
@@ -124,6 +125,35 @@ fn a_write_with_o_dsync_past_the_page_cache_has_come_back_with_its_flush() {
         let flushed = |entry: &dyno_recorder::log::Entry| matches!(entry.asked, Asked::Flush { covers } if covers > at as u64);
         assert!(log.entries[at + 1..].iter().any(flushed));
     }
+}
+
+#[test]
+fn a_disk_in_use_is_not_unmounted_and_can_be_later() {
+    if !geteuid().is_root() || !Path::new("/dev/fuse").exists() {
+        eprintln!("skipped: mounting needs root and /dev/fuse");
+        return;
+    }
+    let folder = Folder::new();
+    let served = folder.path("served");
+    fs::create_dir(&served).unwrap();
+    let files = [
+        folder.path("image"),
+        folder.path("log"),
+        folder.path("point"),
+    ];
+    let disk = Disk::open(&files[0], SIZE, &files[1], &files[2]).unwrap();
+    let running = Served::mount(disk, SIZE, &served).unwrap();
+    let unmount = running.unmounter();
+    let in_use = File::open(served.join(FILE)).unwrap();
+    assert!(unmount().is_err());
+    assert!(unmount().is_err());
+    drop(in_use);
+    // The kernel tells the file system of the close a moment later.
+    while unmount().is_err() {
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
+    assert!(!served.join(FILE).exists());
+    running.wait().unwrap();
 }
 
 /// What ext4 asks of its disk for ten synced files; its flushes while it was mounted.
