@@ -9,6 +9,7 @@ import signal
 import sysconfig
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from dyno.hosts import files, filesystems, joint, kernel, pagecache
@@ -39,6 +40,15 @@ def core_binary() -> str:
     return str(found)
 
 
+@dataclass(frozen=True)
+class _Server:
+    process: Process
+    marker: str
+    change: Change
+    watcher: Process
+    """What waits for the end of dyno."""
+
+
 class LocalHost:
     """Commands run here as the present user. Every process and folder is in the undo journal before it exists."""
 
@@ -48,7 +58,7 @@ class LocalHost:
         self._undo = undo
         self._environment = {**os.environ, TOKEN_VARIABLE: undo.token}
         self._folders: dict[Path, Change] = {}
-        self._servers: dict[int, tuple[Change, Process]] = {}  # by id; each with what waits for the end of dyno
+        self._servers: dict[int, _Server] = {}  # by id
         self._settings = kernel.KernelSettings(undo)
         self._groups = ControlGroups(undo)
         self._mounts: dict[Path, Change] = {}
@@ -106,16 +116,19 @@ class LocalHost:
             process.kill()
             self._undo.undo(change)
             raise
-        self._servers[process.pid] = change, watcher
+        self._servers[process.pid] = _Server(process, marker, change, watcher)
         return process
+
+    def server(self, marker: str) -> Process | None:
+        """The server that was started with that marker and not ended since."""
+        return next((known.process for known in self._servers.values() if known.marker == marker), None)
 
     def end_server(self, process: Process, *, limit: float, farewell: signal.Signals = signal.SIGTERM) -> int:
         """Ask a server to end, and kill it past `limit` seconds; its exit status. Raises UndoError."""
         status = process.stop(limit, farewell)
         if known := self._servers.pop(process.pid, None):
-            change, watcher = known
-            watcher.kill()
-            self._undo.undo(change)
+            known.watcher.kill()
+            self._undo.undo(known.change)
         return status
 
     def run(

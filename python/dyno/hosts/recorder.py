@@ -12,7 +12,6 @@ from pathlib import Path
 
 from dyno.hosts.leftovers import UndoError
 from dyno.hosts.local import LocalHost
-from dyno.hosts.process import Process
 from dyno.hosts.volumes import Until
 from dyno.model.base import RunError
 
@@ -61,7 +60,6 @@ class RecordedDisk:
         self._host = host
         self._core = core
         self._logs = logs
-        self._program: Process | None = None
 
     def begin(self, size: int, until: Until) -> Path:
         """A disk of that size with nothing on it, whose recording begins; its loop device. Raises RunError."""
@@ -74,10 +72,10 @@ class RecordedDisk:
             words = [self._core, "record", "--image", str(files.image), "--size", str(size), "--log", str(files.log)]
             words += ["--point", str(files.point), "--mount", str(mount)]
             log = self._logs / "recorder"
-            self._program = host.start_server(words, log=log, marker=str(mount))
+            program = host.start_server(words, log=log, marker=str(mount))
             while not files.disk.exists():
-                if self._program.wait(_LOOK_EVERY_S) is not None:
-                    raise RunError(f"dyno-core record ended: {self._program.complaint() or 'it said nothing'}")
+                if program.wait(_LOOK_EVERY_S) is not None:
+                    raise RunError(f"dyno-core record ended: {program.complaint() or 'it said nothing'}")
                 until.look("starting dyno-core record")
             self.device = host.volumes.attach_file(files.disk, direct_io=True, until=until)
         except BaseException:
@@ -100,8 +98,9 @@ class RecordedDisk:
                 host.unmount(files.mount.resolve())
         except UndoError as error:
             raise RunError(f"cannot end the recording in {files.folder.name}: {error}") from error
-        program, self._program = self._program, None
         status = 0
+        # Also that of an earlier run, whose disk another object stood for.
+        program = host.server(str(files.mount.resolve()))
         if program is not None:
             # Unmounted, it ends by itself.
             status = program.wait(_FAREWELL_S) or 0

@@ -44,6 +44,12 @@ def made(place: Place, **options: Any) -> RecordedFilesystemSystem:
     return RecordedFilesystemSystem(given, place)
 
 
+def recorders() -> int:
+    """How many this process has, those among them that ended and were not waited for."""
+    words = ["pgrep", "--count", "--exact", "--parent", str(os.getpid()), "dyno-core"]
+    return int(subprocess.run(words, check=False, capture_output=True, text=True).stdout)
+
+
 def point(settings: dict[str, Any]) -> int:
     return int.from_bytes(Path(settings["point"]).read_bytes(), "little")
 
@@ -56,8 +62,10 @@ def test_what_is_synced_is_in_the_record_and_each_run_has_a_record_of_its_own(pl
     system.snapshot(place.data.with_name("snapshot"), LIMIT_S)
     records = []
     for run in (1, 2):
+        system = made(place, data="ordered", barrier=True)  # as the lab has one for each run
         system.restore(place.data.with_name("snapshot"), LIMIT_S, reflink=False)
         system.start(run, LIMIT_S)
+        assert recorders() == 1
         settings = system.ready(LIMIT_S).settings
         assert system.settings()["data"] == "ordered"
         before = point(settings)
@@ -73,6 +81,7 @@ def test_what_is_synced_is_in_the_record_and_each_run_has_a_record_of_its_own(pl
         system.check(LIMIT_S)
     assert abs(records[0] - records[1]) < 20, "both begin with an empty disk"
     system.destroy()
+    assert recorders() == 0
     assert mounts_below(str(place.data.parent)) == []
     assert sorted(path.name for path in place.data.parent.iterdir()) == ["logs", "snapshot"]
 
