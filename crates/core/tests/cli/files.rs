@@ -4,6 +4,7 @@ use std::fs;
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
+use dyno_servers::{in_mounts, may_mount};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde_json::{Value, json};
@@ -271,6 +272,46 @@ fn data_that_are_not_what_was_written_fail_the_run() {
         &[&words[..], &["--phase", "run"]].concat(),
         1,
         "is damaged at",
+    );
+}
+
+#[test]
+fn a_disk_that_fills_up_ends_a_run_with_what_was_done_before() {
+    if !may_mount() {
+        return;
+    }
+    let folder = Folder::new();
+    fs::create_dir(folder.path("data")).unwrap();
+    let path = workload(
+        &folder,
+        "full.f",
+        "define fileset name=set,path=DIR,entries=10,size=4k,dirwidth=20,prealloc
+         define process name=p { thread name=t,instances=2 {
+           flowop openfile name=o,filesetname=set,fd=1
+           flowop appendfile name=a,fd=1,iosize=64k
+           flowop closefile name=c,fd=1 } }
+         run",
+    );
+    let mount = format!("mount -t tmpfs -o size=1m none {}", folder.text("data"));
+    let ran = in_mounts(&mount)
+        .args([PROGRAM, "files", &path, "--seconds", "60", "--out"])
+        .arg(folder.path("out"))
+        .output()
+        .unwrap();
+    let message = text(&ran.stderr);
+    assert_eq!(ran.status.code(), Some(1), "{message}");
+    assert!(
+        message.contains("flowop a: writing 65536 bytes"),
+        "{message}"
+    );
+    assert!(message.contains("No space left on device"), "{message}");
+    let result = read_json(&folder.path("out/result.json"));
+    assert_eq!(result["outcome"], json!("failed"));
+    assert_eq!(result["error"]["kind"], json!("disk_full"));
+    let done = result["operations"]["a"]["count"].as_u64().unwrap();
+    assert!(
+        (10..16).contains(&done),
+        "{done} appends of 64 KiB to 1 MiB"
     );
 }
 
