@@ -128,6 +128,7 @@ impl Defined {
             trust: yes(FilesetAttribute::TrustTree)?,
             read_only: yes(FilesetAttribute::ReadOnly)?,
             write_only: yes(FilesetAttribute::WriteOnly)?,
+            entropy: variables.entropy(fileset)?,
             stream: (1 << 40) + number as u64 * 64,
         })
     }

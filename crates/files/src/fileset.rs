@@ -54,6 +54,8 @@ pub struct Plan {
     pub read_only: bool,
     /// Files are opened to be written only.
     pub write_only: bool,
+    /// Bits of information in each byte of its data; as random as can be where nothing is said.
+    pub entropy: Option<f64>,
     /// The stream of the seed that it is drawn from.
     pub stream: u64,
 }
@@ -130,6 +132,7 @@ pub struct Fileset {
     pub next_dir: AtomicUsize,
     lives: Box<[AtomicU32]>,
     identity: u64,
+    stock: Option<Stock>,
 }
 
 impl Fileset {
@@ -149,6 +152,17 @@ impl Fileset {
         if let Some(life) = self.lives.get(file) {
             life.fetch_add(1, Ordering::Relaxed);
         }
+    }
+
+    /// Puts data of the fileset's entropy in place of `data`; whether there was something to do.
+    pub fn fill(&self, data: &mut [u8], random: &mut Random) -> bool {
+        let Some(stock) = &self.stock else {
+            return false;
+        };
+        for piece in data.chunks_mut(PIECE) {
+            piece.copy_from_slice(stock.piece(piece.len(), random));
+        }
+        true
     }
 
     /// The planned size of a file.
@@ -238,6 +252,7 @@ impl Fileset {
             next_dir: AtomicUsize::new(0),
             lives: (0..lives).map(|_| AtomicU32::new(0)).collect(),
             identity: mix64(making.seed) ^ mix64(plan.stream),
+            stock: stock_of(&plan, making),
             plan,
             tree,
         };
@@ -269,6 +284,7 @@ impl Fileset {
             next_dir: AtomicUsize::new(0),
             lives: Box::default(),
             identity: 0,
+            stock: stock_of(&plan, making),
             plan,
             tree,
         };
@@ -287,20 +303,17 @@ impl Fileset {
         let Some(places) = self.places() else {
             return Ok(Made::default());
         };
-        let mut stock = vec![
-            0;
-            if making.verify || making.zeros {
-                PIECE
+        let made;
+        let stock = if let Some(stock) = &self.stock {
+            stock
+        } else {
+            made = if making.verify || making.zeros {
+                Stock(vec![0; PIECE])
             } else {
-                STOCK
-            }
-        ];
-        if !making.zeros && !making.verify {
-            fill_random(
-                &mut stock,
-                &mut Random::new(making.seed, self.plan.stream ^ 2),
-            );
-        }
+                Stock::new(8.0, making.seed, self.plan.stream)
+            };
+            &made
+        };
         let writers = if self.plan.paralloc {
             MOST_WRITERS.min(there.len()).max(1)
         } else {
@@ -312,7 +325,7 @@ impl Fileset {
             let mut writer = Writer {
                 fileset: self,
                 places,
-                stock: &stock,
+                stock,
                 own: if making.verify {
                     vec![0; PIECE]
                 } else {
@@ -448,7 +461,7 @@ impl Fileset {
 struct Writer<'a> {
     fileset: &'a Fileset,
     places: &'a Places,
-    stock: &'a [u8],
+    stock: &'a Stock,
     own: Vec<u8>,
     random: Random,
     paths: PathBuffer,
@@ -496,10 +509,7 @@ impl Writer<'_> {
         while offset < entry.size {
             let length = PIECE.min(index(entry.size - offset));
             let piece = if self.own.is_empty() {
-                // At any multiple of eight.
-                let places = (self.stock.len() - length) as u64 / 8 + 1;
-                let begin = index(self.random.below(places)) * 8;
-                &self.stock[begin..begin + length]
+                self.stock.piece(length, &mut self.random)
             } else {
                 verify::fill(identity, 0, offset, &mut self.own[..length]);
                 &self.own[..length]
@@ -525,6 +535,69 @@ pub fn plan_tree(plan: &Plan, seed: u64) -> Result<Tree, String> {
 pub fn share_of(count: usize, percentage: f64) -> usize {
     let share = (count as f64 * percentage / 100.0).round();
     index(number::count(share)).min(count)
+}
+
+fn stock_of(plan: &Plan, making: Making) -> Option<Stock> {
+    // Blocks that say where they belong are nothing else.
+    let entropy = plan.entropy.filter(|_| !making.verify)?;
+    Some(Stock::new(entropy, making.seed, plan.stream))
+}
+
+/// Data that files are written from, any piece of them.
+#[derive(Debug)]
+struct Stock(Vec<u8>);
+
+impl Stock {
+    /// Of so many bits of information a byte, 0 to 8.
+    fn new(entropy: f64, seed: u64, stream: u64) -> Self {
+        let mut bytes = vec![0; STOCK];
+        let mut random = Random::new(seed, stream ^ 2);
+        fill_random(&mut bytes, &mut random);
+        let share = share_of_entropy(entropy);
+        if share < 1.0 {
+            for byte in &mut bytes {
+                if random.next_f64() >= share {
+                    *byte = 0;
+                }
+            }
+        }
+        Self(bytes)
+    }
+
+    /// A piece of at most [`PIECE`] bytes, from any multiple of eight on.
+    fn piece(&self, length: usize, random: &mut Random) -> &[u8] {
+        let places = (self.0.len() - length) as u64 / 8 + 1;
+        let begin = index(random.below(places)) * 8;
+        &self.0[begin..begin + length]
+    }
+}
+
+/// The share of bytes to draw evenly from all 256, the others being 0, for an entropy of so many bits a byte.
+///
+/// Shannon's entropy of such a byte grows with that share, from 0 to 8: found by halving.
+fn share_of_entropy(entropy: f64) -> f64 {
+    let bits = |probability: f64| {
+        if probability > 0.0 {
+            -probability * probability.log2()
+        } else {
+            0.0
+        }
+    };
+    let of = |share: f64| bits(1.0 - share * 255.0 / 256.0) + 255.0 * bits(share / 256.0);
+    let (mut low, mut high) = (0.0, 1.0);
+    if entropy >= 8.0 {
+        return high;
+    }
+    // As near as a double tells.
+    for _ in 0..60 {
+        let middle = f64::midpoint(low, high);
+        if of(middle) < entropy {
+            low = middle;
+        } else {
+            high = middle;
+        }
+    }
+    low
 }
 
 /// Fills memory with random bytes.
@@ -687,6 +760,7 @@ mod tests {
             trust: false,
             read_only: false,
             write_only: false,
+            entropy: None,
             stream: 1 << 32,
         }
     }
@@ -714,6 +788,49 @@ mod tests {
         }
         found.sort();
         found
+    }
+
+    /// Shannon's entropy of the bytes themselves, in bits a byte.
+    fn entropy_of(bytes: &[u8]) -> f64 {
+        let mut counts = [0u32; 256];
+        for &byte in bytes {
+            counts[usize::from(byte)] += 1;
+        }
+        counts
+            .iter()
+            .filter(|&&count| count > 0)
+            .map(|&count| f64::from(count) / bytes.len() as f64)
+            .map(|share| -share * share.log2())
+            .sum()
+    }
+
+    #[test]
+    fn data_have_the_entropy_that_is_asked_for() {
+        for asked in [0.0, 0.5, 1.0, 3.4, 7.41, 8.0] {
+            let stock = Stock::new(asked, 1, 2);
+            let found = entropy_of(&stock.0);
+            assert!((found - asked).abs() < 0.01, "{found} for {asked}");
+        }
+        let folder = Folder::new("entropy");
+        let halt = AtomicBool::new(false);
+        let low = Plan {
+            entropy: Some(2.0),
+            shape: Shape {
+                size: Number::Fixed(100_000.0),
+                entries: 3,
+                ..plan(&folder).shape
+            },
+            ..plan(&folder)
+        };
+        let (fileset, _) = Fileset::make(low, making(&halt)).unwrap();
+        let mut written = vec![0; 3 << 20];
+        assert!(fileset.fill(&mut written, &mut Random::new(5, 6)));
+        let there = (0..3).find(|&file| fs::metadata(fileset.describe(file)).is_ok());
+        let made = fs::read(fileset.describe(there.unwrap())).unwrap();
+        for bytes in [&made[..], &written[..]] {
+            let found = entropy_of(bytes);
+            assert!((found - 2.0).abs() < 0.05, "{found}");
+        }
     }
 
     #[test]

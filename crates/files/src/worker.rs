@@ -890,6 +890,7 @@ impl<'a> Worker<'a> {
         if self.shared.verified.is_some() {
             return self.append_signed(slot, place, length);
         }
+        self.fill(slot, place, length)?;
         let Some(open) = &self.slots[slot].open else {
             return Err(refused("has no open file"));
         };
@@ -923,11 +924,23 @@ impl<'a> Worker<'a> {
         self.write_at(slot, place, length, u64::try_from(end).unwrap_or(0))
     }
 
+    /// Puts what is to be written where it is written from, if the fileset asks for data of its own.
+    #[inline]
+    fn fill(&mut self, slot: usize, place: usize, length: usize) -> Attempt<()> {
+        let (_, fileset, _) = self.in_slot(slot)?;
+        let data = &mut self.memory.all()[place..place + length];
+        if fileset.fill(data, &mut self.random) {
+            // As in `sign`.
+            self.begun = self.shared.clock.raw();
+        }
+        Ok(())
+    }
+
     /// Has the data that are to be written say where they belong.
     #[inline]
     fn sign(&mut self, slot: usize, place: usize, length: usize, offset: u64) -> Attempt<()> {
         let Some(verified) = &self.shared.verified else {
-            return Ok(());
+            return self.fill(slot, place, length);
         };
         let (_, fileset, file) = self.in_slot(slot)?;
         let write = verified.writes.fetch_add(1, Ordering::Relaxed) + 1;

@@ -674,6 +674,10 @@ keys! {
         FileSizeGamma: "filesizegamma", Number, "0; 1500 in a file of older form", older;
         /// Files need not be kept in the page cache; nothing was ever done with it but a hint.
         Cached: "cached", Boolean, "false", older;
+        /// What its data are made by: `entro` alone is known, data of a given entropy.
+        DataSource: "datasource", Name, "none", older;
+        /// Bits of information in each byte of its data, 0 to 8.
+        Entropy: "entropy", Number, "none", older;
     }
 }
 

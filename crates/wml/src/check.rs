@@ -416,6 +416,8 @@ impl Checker<'_> {
         }
         let size = self.variables.file_size(fileset);
         self.result(size);
+        let entropy = self.variables.entropy(fileset);
+        self.result(entropy);
         if fileset.single {
             return;
         }

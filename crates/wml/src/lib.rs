@@ -27,6 +27,7 @@
 //! | `set $x.mean = 5`, `$x.mean` | one parameter | carried out by [`Variables::set_parameter`], [`Variables::number`] |
 //! | `$dir/name` without quotes | a text of pieces | carried out by [`Variables::text`] |
 //! | `filesizegamma=`, sizes in files of older form | gamma-distributed sizes | carried out by [`Variables::file_size`] |
+//! | `datasource=entro`, `entropy=` | data of so many bits a byte | carried out by the engine |
 //! | `cached=`, `procname=`, `dirwidth=` and the like of a single file | nothing | accepted |
 
 pub mod ast;

@@ -529,6 +529,10 @@ impl<'a> Parser<'a> {
                 attribute.at,
                 "`cached` is an older form: accepted, nothing is done with it",
             ),
+            FilesetAttribute::DataSource | FilesetAttribute::Entropy => self.older(
+                attribute.at,
+                format!("`{name}` is an older form, of a filebench that wrote data of a given entropy"),
+            ),
             FilesetAttribute::FileSizeGamma => self.older(
                 attribute.at,
                 "`filesizegamma` is an older form: sizes are gamma-distributed with this shape / 1000",

@@ -603,6 +603,37 @@ impl Variables {
             size => Ok(size),
         }
     }
+
+    /// Bits of information in each byte of a fileset's data; none where nothing is said of it.
+    pub fn entropy(&self, fileset: &Fileset) -> Read<Option<f64>> {
+        let attributes = &fileset.attributes;
+        let given = attributes.get(FilesetAttribute::Entropy);
+        if let Some(value) = attributes.get(FilesetAttribute::DataSource) {
+            let source = self.name(value)?;
+            if source != "entro" {
+                let message = format!(
+                    "{} is no known source of data, expected entro",
+                    quote(&source)
+                );
+                return Err(self.error(value.at, message));
+            }
+            if given.is_none() {
+                return Err(self.error(
+                    value.at,
+                    "data of which entropy? expected `entropy=` beside it",
+                ));
+            }
+        }
+        let Some(value) = given else {
+            return Ok(None);
+        };
+        let bits = self.fixed(value)?;
+        if !(0.0..=8.0).contains(&bits) {
+            let message = format!("an entropy of {bits} bits a byte, expected 0 to 8");
+            return Err(self.error(value.at, message));
+        }
+        Ok(Some(bits))
+    }
 }
 
 impl std::fmt::Display for Operator {

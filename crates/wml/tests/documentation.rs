@@ -194,7 +194,7 @@ fn the_commands_of_the_tables_are_accepted() {
                 let text = match form {
                     // Attributes and values have no command of their own.
                     "size" | "filesizegamma" | "filesizegamma=" | "cached=" | "procname="
-                    | "entries=" | "$x.mean" => continue,
+                    | "datasource=entro" | "entropy=" | "entries=" | "$x.mean" => continue,
                     "define fileset" | "define file" => format!("{form} name=a,path=b"),
                     "define process ... { thread ... { flowop ... } }" => {
                         "define process name=a { thread name=b { flowop aiowait name=c } }".into()

@@ -392,6 +392,7 @@ fn older_commands_are_accepted_each_with_a_note() {
         "set $a.mean=5",
         "define fileset name=a,path=/tmp,entries=1,cached=true",
         "define fileset name=a,path=/tmp,entries=1,filesizegamma=0",
+        "define fileset name=a,path=/tmp,entries=1,datasource=entro,entropy=3.4",
         "define file name=a,path=/tmp,dirwidth=5",
         "fscheck path=/tmp fstype=ufs",
     ] {
@@ -451,6 +452,33 @@ fn an_older_file_without_a_run_runs_while_it_sleeps() {
             .filter(|kind| matches!(kind, CommandKind::Run { .. }))
             .count();
         assert_eq!(runs, usize::from(text.contains("run")), "{text}");
+    }
+}
+
+#[test]
+fn data_of_a_given_entropy_need_a_number_of_bits_and_a_source_that_is_known() {
+    let entropy = |attributes: &str| {
+        let text = format!("define fileset name=a,path=/tmp,entries=1{attributes}");
+        let CommandKind::DefineFileset(fileset) = script(&text).commands.remove(0).kind else {
+            panic!("no fileset");
+        };
+        variables(&text)
+            .entropy(&fileset)
+            .map_err(|error| error.to_string())
+    };
+    assert_eq!(entropy(""), Ok(None));
+    assert_eq!(entropy(",entropy=8"), Ok(Some(8.0)));
+    assert_eq!(entropy(",datasource=entro,entropy=7.41"), Ok(Some(7.41)));
+    for (attributes, expected) in [
+        (
+            ",entropy=8.5",
+            "an entropy of 8.5 bits a byte, expected 0 to 8",
+        ),
+        (",datasource=entro", "expected `entropy=` beside it"),
+        (",datasource=other,entropy=1", "expected entro"),
+    ] {
+        let message = entropy(attributes).unwrap_err();
+        assert!(message.contains(expected), "{message}");
     }
 }
 

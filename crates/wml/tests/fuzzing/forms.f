@@ -42,7 +42,7 @@ enable lathist
 enable multi master="host", client=here
 domultisync value=1
 define fileset name=bigfileset,path=$dir,size=$size,entries=$n,dirwidth=20,prealloc=80,paralloc,reuse,trusttree=false,dirgamma=0,leafdirs=5,dirdepthrv=$even
-define fileset name="other", path="$dir/x", filesize=16k, filesizegamma=1500, cached=$flag, entries=3, readonly, writeonly
+define fileset name="other", path="$dir/x", filesize=16k, filesizegamma=1500, cached=$flag, entries=3, readonly, writeonly, datasource=entro, entropy=3.4
 define file name=single,path=$(dir)/y,size=1g,prealloc
 define flowop name=inner, $set, $count=2, iters=1
 {
