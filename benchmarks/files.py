@@ -1,12 +1,15 @@
 """The engine for workload files beside filebench: operations a second, CPU an operation; and thousands of threads.
 
-    python benchmarks/files.py [--rounds 5] [--seconds 8] [--folder /var/tmp] [agree] [cpu] [threads]
+    python benchmarks/files.py [--rounds 5] [--seconds 8] [--folder /var/tmp] [agree] [device] [cpu] [threads]
 
 agree    webserver and oltp at a given rate of events, where both have processors to spare: operations a second of
          both must agree within 10 %. Of oltp those of the readers count: filebench counts its implicit opens as reads
+device   the same two without a rate, where the device sets the pace: files larger than the memory that both are held to
+         (a control group, so root), and a device of so many bytes or reads a second. They must agree likewise
 cpu      the same two workloads as fast as they go: CPU an operation of the engine (`--compat`), at most 0.7 of
          filebench's, of whole runs, starting included, which is little of them. How many times as many operations a
-         second the engine does is said beside it
+         second the engine does is said beside it: what costs less is faster where processors set the pace, so there the
+         two do not agree, and need not
 threads  10,000 threads, in one process and in as many, start, do something and end within 10 s
 
 filebench's master ends before most of its workers were waited for, so that whoever waits for the master alone is not
@@ -29,15 +32,30 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from dyno.hosts import LocalHost
+from dyno.hosts.undo import UndoJournal
+from dyno.model.study import Machine
 from measuring import core, cost, spread, verdict
 
 CPU_BAR, AGREE_BAR, THREADS_BAR_S = 0.7, 0.1, 10.0
 RATES = {"webserver": 400, "oltp": 1000}
 """Events a second; of webserver each is 31 operations."""
+DEVICES = {
+    # A gigabyte of pages.
+    "webserver": (
+        Machine.model_validate({"memory": "256 MiB", "disk": {"read_bandwidth": "40 MiB/s"}}),
+        {"files": "1000", "pagesize": "cvar(type=cvar-gamma,parameters=mean:1048576;gamma:1.5)", "nthreads": "10"},
+    ),
+    "oltp": (
+        Machine.model_validate({"memory": "256 MiB", "disk": {"read_iops": 500}}),
+        {"tablesize": "100m", "nshadows": "50"},
+    ),
+}
+"""What both are held to, and what is set in the workload's text."""
 COUNTED = {"webserver": None, "oltp": "reader-work"}
 """The flowop whose operations stand for the workload; none: the summary's."""
 THREADS = 10_000
@@ -61,7 +79,7 @@ class Ran:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("parts", nargs="*", default=["agree", "cpu", "threads"])
+    parser.add_argument("parts", nargs="*", default=["agree", "device", "cpu", "threads"])
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--seconds", type=int, default=8)
     parser.add_argument("--folder", type=Path, default=Path("/var/tmp"))
@@ -70,13 +88,17 @@ def main() -> int:
     held = True
     with tempfile.TemporaryDirectory(prefix="dyno-files-", dir=options.folder) as name:
         bench = Bench(driver, Path(name), options.rounds, options.seconds)
-        if {"agree", "cpu"} & set(options.parts):
+        if {"agree", "device", "cpu"} & set(options.parts):
             if shutil.which("filebench") is None or shutil.which("setarch") is None:
                 print("there is no filebench on the PATH (or no setarch): the engine could not be compared")
                 held = False
             else:
                 if "agree" in options.parts:
                     held &= min([bench.agree(workload) for workload in RATES])
+                if "device" in options.parts:
+                    with UndoJournal() as journal:
+                        host = LocalHost(journal)
+                        held &= min([bench.device(workload, host) for workload in DEVICES])
                 if "cpu" in options.parts:
                     held &= min([bench.cpu(workload) for workload in RATES])
         if "threads" in options.parts:
@@ -94,12 +116,25 @@ class Bench:
     def agree(self, workload: str) -> bool:
         """Whether both keep the same rate."""
         path = self._written(workload, self.seconds * 2, RATES[workload])
-        rounds = [
-            {name: run(path, workload) for name, run in self._both().items()} for _ in range(max(2, self.rounds // 2))
-        ]
+        print(f"{workload} at {RATES[workload]} events a second")
+        return self._agreed(path, workload, self._both())
+
+    def device(self, workload: str, host: LocalHost) -> bool:
+        """Whether both do what the device lets them."""
+        machine, values = DEVICES[workload]
+        path = self._written(workload, self.seconds * 2, values=values)
+        confinement = host.confine(machine)
+        host.limit_disk(confinement, machine.disk.limits, self.folder)
+        told = ", ".join(f"{limit} {name}" for name, limit in machine.disk.limits.items())
+        print(f"{workload} with {machine.memory} bytes of memory and a device of {told} a second")
+        return self._agreed(path, workload, self._both(lambda words: confinement.around(words, None)[0]))
+
+    def _agreed(self, path: Path, workload: str, both: dict[str, Callable[[Path, str], Ran]]) -> bool:
+        rounds = [{name: run(path, workload) for name, run in both.items()} for _ in range(max(2, self.rounds // 2))]
+        for name in both:
+            print(f"  {name}: {spread([each[name].rate for each in rounds])} operations a second")
         ratios = [each["dyno"].rate / each["filebench"].rate for each in rounds]
         held = abs(statistics.median(ratios) - 1) <= AGREE_BAR
-        print(f"{workload} at {RATES[workload]} events a second")
         print(f"  operations a second, dyno / filebench: {spread(ratios, 3)} (bar 1 +- {AGREE_BAR}): {_told(held)}")
         return held
 
@@ -144,22 +179,26 @@ class Bench:
         print(f"  from start to end, s: {spread(took)} (bar {THREADS_BAR_S}): {_told(held)}")
         return held
 
-    def _both(self) -> dict[str, Callable[[Path, str], Ran]]:
+    def _both(self, held: Callable[[list[str]], list[str]] = list) -> dict[str, Callable[[Path, str], Ran]]:
+        ours, theirs = [self.driver, "files", "--compat"], ["setarch", "-R", "filebench", "-f"]
         return {
-            "dyno": lambda path, workload: _ran([self.driver, "files", str(path), "--compat"], workload),
-            "filebench": lambda path, workload: _ran(["setarch", "-R", "filebench", "-f", str(path)], workload),
+            "dyno": lambda path, workload: _ran(held([*ours, str(path)]), workload),
+            "filebench": lambda path, workload: _ran(held([*theirs, str(path)]), workload),
         }
 
-    def _written(self, workload: str, seconds: int, rate: int | None = None) -> Path:
-        """The built-in workload's text, in this folder, for so long, and at a rate."""
+    def _written(
+        self, workload: str, seconds: int, rate: int | None = None, values: Mapping[str, str] | None = None
+    ) -> Path:
+        """The built-in workload's text, in this folder, for so long, at a rate, and with other values."""
         (self.folder / "data").mkdir(exist_ok=True)
         text = cost([self.driver, "files", "--print", workload]).output
-        text = re.sub(r"(?m)^set \$dir=.*$", f"set $dir={self.folder}/data", text)
-        text = re.sub(r"(?m)^set \$seconds=.*$", f"set $seconds={seconds}", text)
+        for name, value in {**(values or {}), "dir": f"{self.folder}/data", "seconds": str(seconds)}.items():
+            text, count = re.subn(rf"(?m)^set \${name}=.*$", f"set ${name}={value}", text)
+            assert count == 1, name
         if rate is not None:
             head, end, tail = text.rpartition("  }\n}\n")
             text = f"eventgen rate={rate}\n{head}    flowop eventlimit name=pace\n{end}{tail}"
-        path = self.folder / f"{workload}-{seconds}-{rate or 'free'}.f"
+        path = self.folder / f"{workload}-{seconds}-{rate or 'free'}{'-other' if values else ''}.f"
         path.write_text(text)
         return path
 

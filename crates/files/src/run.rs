@@ -1,5 +1,6 @@
 //! Starts the threads, lets them go together, collects what they record, and ends the run when it is time.
 
+use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
@@ -19,7 +20,7 @@ use crate::rate::Source;
 use crate::recording::{Collector, Did, Recorder};
 use crate::shared::{ProcessCounts, QuitMode, Shared, Verified, Waiting};
 use crate::sync::{Event, Semaphore, Sleeper};
-use crate::worker::Worker;
+use crate::worker::{Place, Worker};
 
 /// Enough for the deepest of calls, and little enough for thousands of threads.
 const STACK: usize = 160 * 1024;
@@ -191,9 +192,17 @@ fn start<'scope>(
 ) {
     let (firsts, _) = first_processes(shared.program);
     let mut number = 0;
+    let mut seated: BTreeMap<usize, usize> = BTreeMap::new();
     for (plan, first) in shared.program.threads.iter().zip(firsts) {
+        let of_each = plan.instances.max(1);
+        let seats = seated.entry(first).or_default();
         for instance in 0..plan.count() {
-            let place = (number, instance, first + instance / plan.instances.max(1));
+            let place = Place {
+                number,
+                seat: *seats + instance % of_each,
+                instance,
+                process: first + instance / of_each,
+            };
             let body = move || {
                 let ran = catch_unwind(AssertUnwindSafe(|| {
                     let worker = Worker::new(shared, plan, place);
@@ -231,6 +240,7 @@ fn start<'scope>(
             }
             number += 1;
         }
+        *seats += of_each;
     }
 }
 

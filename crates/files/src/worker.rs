@@ -104,16 +104,35 @@ pub struct Worker<'a> {
     drawn: BTreeMap<usize, (u64, f64, f64)>,
 }
 
+/// Which thread it is, each counted from 0.
+#[derive(Clone, Copy)]
+pub struct Place {
+    /// Of all.
+    pub number: usize,
+    /// Of its process's.
+    pub seat: usize,
+    /// Of those of its kind.
+    pub instance: usize,
+    /// Its process, of all.
+    pub process: usize,
+}
+
 impl<'a> Worker<'a> {
     /// Gets everything ready that a thread needs; the calling thread is the one that will run.
     pub fn new(
         shared: &'a Shared<'a>,
         plan: &'a ThreadPlan,
-        (number, instance, process): (usize, usize, usize),
+        place: Place,
     ) -> Result<Self, Failure> {
         let failed = |what: &str, error: std::io::Error| {
             Failure::new("threads", format!("thread {}: {what}: {error}", plan.name))
         };
+        let Place {
+            number,
+            seat,
+            instance,
+            process,
+        } = place;
         sys::sleep_precisely();
         sys::own_files().map_err(|error| failed("a table of open files of its own", error))?;
         if plan.nice != 0 {
@@ -125,7 +144,9 @@ impl<'a> Worker<'a> {
             sys::set_io_priority(level)
                 .map_err(|error| failed("its priority of input and output", error))?;
         }
-        let mut random = Random::new(shared.seed, number as u64);
+        // Each of filebench's processes begins with the same numbers, so that their offsets are the same.
+        let stream = if shared.compat { seat } else { number };
+        let mut random = Random::new(shared.seed, stream as u64);
         let mut memory = Memory::new(plan.memory, plan.shared_memory)
             .map_err(|error| failed("its memory", error))?;
         if !shared.compat && plan.memory > 0 {
