@@ -1,13 +1,12 @@
 //! From what a workload file says to what is carried out: references are found, attributes are read.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
 
 use dyno_wml::ast::{
     self, Composite, Direction, FilesetAttribute, Flowop, FlowopAttribute, FlowopKind, FlowopType,
     Key, Position, ProcessAttribute, ThreadAttribute, Value,
 };
-use dyno_wml::{Error, Variables};
+use dyno_wml::{DEEPEST_COMPOSITE, Error, MOST_STEPS, Variables};
 
 use crate::fileset::Plan;
 use crate::number::{Number, count, index};
@@ -15,8 +14,6 @@ use crate::program::{Named, Operation, Program, Step, ThreadPlan, Wait};
 use crate::tree::Shape;
 use crate::worker::SLOTS;
 
-/// Composites within composites, so deep at most.
-const DEEPEST: usize = 32;
 /// More threads than any Linux allows.
 const MOST_THREADS: u64 = 4_000_000;
 
@@ -37,6 +34,8 @@ pub struct Defined {
     pub composites: Vec<Composite>,
     /// Events a second.
     pub rate: Option<Value>,
+    /// What figures are kept of since earlier rounds; its flowops come after.
+    pub flowops: Vec<Named>,
 }
 
 impl Defined {
@@ -67,18 +66,17 @@ impl Defined {
         };
         let (name, name_at) = text(FilesetAttribute::Name)?;
         let (path, path_at) = text(FilesetAttribute::Path)?;
-        if name.is_empty() || name.contains('/') || name == "." || name == ".." {
+        if name.split('/').any(|part| matches!(part, "" | "." | "..")) {
             return Err(self.error(
                 name_at,
-                format!("{name:?} is no name of a fileset, expected one that can be a directory's"),
+                format!(
+                    "{name:?} is no name of a fileset, expected one without `..` and empty parts"
+                ),
             ));
         }
-        if !path.starts_with('/') {
-            return Err(self.error(
-                path_at,
-                format!("{path:?} is no whole path, expected one that begins with a slash"),
-            ));
-        }
+        // A relative path is one below the folder that dyno was started in.
+        let path = std::path::absolute(&path)
+            .map_err(|error| self.error(path_at, format!("{path:?} is no path: {error}")))?;
         let entries = if fileset.single {
             1
         } else {
@@ -106,7 +104,7 @@ impl Defined {
             whole(FilesetAttribute::DirGamma, 1500)? as f64 / 1000.0
         };
         Ok(Plan {
-            path: PathBuf::from(path).join(&name),
+            path: path.join(&name),
             name,
             shape: Shape {
                 entries,
@@ -138,18 +136,37 @@ impl Defined {
         let mut compiler = Compiler {
             defined: self,
             plans,
-            program: Program::default(),
-            names: BTreeMap::new(),
+            names: self
+                .flowops
+                .iter()
+                .enumerate()
+                .map(|(index, named)| (named.name.clone(), index))
+                .collect(),
+            program: Program {
+                flowops: self.flowops.clone(),
+                ..Program::default()
+            },
             wakers: Vec::new(),
         };
         for (process_index, process) in self.processes.iter().enumerate() {
             compiler.process(process_index, process)?;
         }
-        if compiler.program.threads.is_empty() {
+        let Some(process) = self.processes.first() else {
             let at = Position { line: 1, column: 1 };
             return Err(self.error(
                 at,
                 "no process is defined, expected `define process` before the run",
+            ));
+        };
+        if compiler
+            .program
+            .threads
+            .iter()
+            .all(|plan| plan.count() == 0)
+        {
+            return Err(self.error(
+                process.at,
+                "no thread has an instance: nothing would run, expected `instances` of at least 1",
             ));
         }
         compiler.find_targets()?;
@@ -176,6 +193,8 @@ struct Inside {
     thread: usize,
     threads: usize,
     memory: u64,
+    /// Flowops so far, composites' uses included.
+    visited: usize,
     flowops: usize,
     slots: usize,
     asynchronous: bool,
@@ -217,10 +236,12 @@ impl<'a> Compiler<'a> {
             };
             let instances = number(ThreadAttribute::Instances, 1)?;
             let threads = process_instances.saturating_mul(instances);
-            if threads > MOST_THREADS {
+            if threads.max(process_instances) > MOST_THREADS {
                 return Err(self.error(
                     thread.at,
-                    format!("{threads} threads, expected at most {MOST_THREADS}"),
+                    format!(
+                        "{threads} threads in {process_instances} processes, expected at most {MOST_THREADS}"
+                    ),
                 ));
             }
             let memory = number(ThreadAttribute::MemSize, 0)?;
@@ -229,6 +250,7 @@ impl<'a> Compiler<'a> {
                 thread: self.program.threads.len(),
                 threads: index(threads),
                 memory,
+                visited: 0,
                 flowops: 0,
                 slots: 1,
                 asynchronous: false,
@@ -266,10 +288,17 @@ impl<'a> Compiler<'a> {
         variables: &Variables,
         prefix: &str,
         inside: &mut Inside,
-        depth: usize,
+        depth: u32,
     ) -> Compiled<Vec<Step>> {
         let mut steps = Vec::with_capacity(flowops.len());
         for flowop in flowops {
+            inside.visited += 1;
+            if inside.visited > MOST_STEPS {
+                return Err(self.error(
+                    flowop.at,
+                    format!("more than {MOST_STEPS} flowops come of one thread, expected fewer"),
+                ));
+            }
             let name = match flowop.attributes.get(FlowopAttribute::Name) {
                 Some(value) => format!("{prefix}{}", variables.name(value)?),
                 None => return Err(self.error(flowop.at, "the flowop has no name")),
@@ -282,10 +311,10 @@ impl<'a> Compiler<'a> {
                 FlowopKind::Composite(of) => {
                     let defined = self.defined;
                     let composite = self.find_composite(of, flowop, variables)?;
-                    if depth >= DEEPEST {
+                    if depth >= DEEPEST_COMPOSITE {
                         return Err(self.error(
                             flowop.at,
-                            format!("flowop {of} is made of itself, or composites are more than {DEEPEST} deep"),
+                            format!("flowop {of} is made of itself, or composites are more than {DEEPEST_COMPOSITE} deep"),
                         ));
                     }
                     let inner = variables.within(composite, flowop)?;
@@ -545,7 +574,8 @@ impl<'a> Compiler<'a> {
         let name = variables.name(value)?;
         self.plans
             .iter()
-            .position(|plan| plan.name == name)
+            // Of two with one name the later hides the earlier.
+            .rposition(|plan| plan.name == name)
             .ok_or_else(|| {
                 let known: Vec<&str> = self.plans.iter().map(|plan| plan.name.as_str()).collect();
                 let known = if known.is_empty() {

@@ -88,16 +88,17 @@ impl Explanation {
                 QuitMode::FirstDone => "when the first thread finds nothing more to do",
                 QuitMode::AllDone => "when all threads find nothing more to do",
             },
-            bytes_at_start: filesets.iter().map(|fileset| fileset.bytes_at_start).sum(),
-            bytes_at_most: filesets.iter().map(|fileset| fileset.bytes).sum(),
+            bytes_at_start: total(filesets.iter().map(|fileset| fileset.bytes_at_start)),
+            bytes_at_most: total(filesets.iter().map(|fileset| fileset.bytes)),
             filesets,
             processes: processes.values().sum(),
             thread_count: program.threads.iter().map(ThreadPlan::count).sum(),
-            memory: program
-                .threads
-                .iter()
-                .map(|plan| plan.memory as u64 * plan.count() as u64)
-                .sum(),
+            memory: total(
+                program
+                    .threads
+                    .iter()
+                    .map(|plan| (plan.memory as u64).saturating_mul(plan.count() as u64)),
+            ),
             rate: program.rate.as_ref().and_then(|rate| match rate {
                 Number::Fixed(rate) if *rate <= 0.0 => None,
                 rate => Some(number(rate)),
@@ -270,6 +271,11 @@ fn number(number: &Number) -> String {
         Number::Fixed(value) => value.to_string(),
         Number::Random(law) => format!("at random, {:.3} on average", law.mean()),
     }
+}
+
+/// A sum; what is too large for one is the largest.
+fn total(numbers: impl Iterator<Item = u64>) -> u64 {
+    numbers.fold(0, u64::saturating_add)
 }
 
 /// Bytes for people.

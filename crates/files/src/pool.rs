@@ -81,9 +81,9 @@ impl Pool {
         }
     }
 
-    /// None is made or removed from now on.
-    pub fn fix(&mut self) {
-        self.fixed = self.count_existing() == self.len();
+    /// Whether none is made or removed from now on.
+    pub fn fix(&mut self, fixed: bool) {
+        self.fixed = fixed && self.count_existing() == self.len();
     }
 
     /// How many there are, existing or not.

@@ -86,6 +86,51 @@ pub struct Ran {
     pub drawn: Vec<(usize, u64, f64, f64)>,
 }
 
+impl Ran {
+    /// Adds a later round, whose flowops are these and others behind them.
+    pub fn add(&mut self, round: Self) {
+        self.times.ended_ns = round.times.ended_ns;
+        self.times.elapsed_s += round.times.elapsed_s;
+        self.ended_by = round.ended_by;
+        self.failure = round.failure;
+        self.cpu = self.cpu + round.cpu;
+        self.asynchronous = self.asynchronous.or(round.asynchronous);
+        for (sums, dids) in [
+            (&mut self.did, &round.did),
+            (&mut self.warmup, &round.warmup),
+        ] {
+            sums.resize_with(dids.len(), Did::nothing);
+            for (sum, did) in sums.iter_mut().zip(dids) {
+                sum.add(did);
+            }
+        }
+        match (&self.verified, round.verified) {
+            (Some(all), Some(of_round)) => all.add(&of_round),
+            (_, of_round) => self.verified = of_round,
+        }
+        for drawn in round.drawn {
+            match self.drawn.iter_mut().find(|known| known.0 == drawn.0) {
+                Some(known) => *known = pooled(*known, drawn),
+                None => self.drawn.push(drawn),
+            }
+        }
+    }
+}
+
+/// Two counts, means and standard deviations of one flowop as one.
+fn pooled(first: (usize, u64, f64, f64), second: (usize, u64, f64, f64)) -> (usize, u64, f64, f64) {
+    let count = first.1 + second.1;
+    let share = |of: (usize, u64, f64, f64)| of.1 as f64 / count as f64;
+    let mean = share(first) * first.2 + share(second) * second.2;
+    let variance = |of: (usize, u64, f64, f64)| share(of) * (of.3.powi(2) + (of.2 - mean).powi(2));
+    (
+        first.0,
+        count,
+        mean,
+        (variance(first) + variance(second)).sqrt(),
+    )
+}
+
 /// Carries out a program; `each` is given every interval.
 pub fn run<E>(
     program: &Program,
@@ -190,6 +235,11 @@ fn start<'scope>(
     shared: &'scope Shared<'scope>,
     threads: usize,
 ) {
+    if threads == 0 {
+        // Nobody is left to say so.
+        shared.all_ready.set();
+        shared.news.set();
+    }
     let (firsts, _) = first_processes(shared.program);
     let mut number = 0;
     let mut seated: BTreeMap<usize, usize> = BTreeMap::new();
@@ -280,6 +330,12 @@ impl Part<'_> {
             };
             let is_over = self.wait_until(begun + Duration::from_nanos(next_ns));
             if is_over {
+                let now_ns = self.shared.since_start(self.shared.clock.raw());
+                let done = self.shared.done.load(Ordering::Relaxed);
+                if now_ns >= self.shared.limit_ns && !self.halted && !done {
+                    // All threads waited, and ended with the time before it was looked at.
+                    return self.give(self.shared.limit_ns, each);
+                }
                 // What is still under way is given out with the last interval.
                 return Ok(());
             }

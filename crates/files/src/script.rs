@@ -1,6 +1,6 @@
 //! Carries out a workload file's commands, in order, up to its run.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;
 use std::path::Path;
 use std::sync::Arc;
@@ -26,7 +26,7 @@ use crate::multi;
 use crate::program::Program;
 use crate::recording::{Did, total};
 use crate::result::{About, Creation, FilesResult, duration, is_counted, table};
-use crate::run::{Interval, Manner, run};
+use crate::run::{Interval, Manner, Ran, run};
 use crate::space;
 
 /// How long a run is that says nothing of it.
@@ -132,6 +132,8 @@ pub fn check(request: &Request) -> Result<Vec<Finding>, Stop> {
 
 /// What would be done.
 pub fn explain(request: &Request) -> Result<Explanation, Stop> {
+    // Without errors it is no larger than it may be.
+    let findings = without_errors(request)?;
     let looked = look(request)?;
     let mut explanation = Explanation::new(
         &looked.program,
@@ -146,21 +148,33 @@ pub fn explain(request: &Request) -> Result<Explanation, Stop> {
         .into_iter()
         .map(|(_, command)| command)
         .collect();
-    let notes = check(request)?;
-    explanation.notes = notes.iter().map(ToString::to_string).collect();
+    if looked.rounds > 0 {
+        explanation.notes.push(format!(
+            "{} rounds, one after another; the threads are those of the last",
+            looked.rounds
+        ));
+    }
+    explanation
+        .notes
+        .extend(findings.iter().map(ToString::to_string));
     Ok(explanation)
+}
+
+fn without_errors(request: &Request) -> Result<Vec<Finding>, Stop> {
+    let findings = check(request)?;
+    let error = findings
+        .iter()
+        .find(|finding| finding.severity == Severity::Error);
+    match error {
+        Some(finding) => Err(Stop::Usage(finding.error.to_string())),
+        None => Ok(findings),
+    }
 }
 
 /// Carries it out.
 pub fn carry_out(request: &Request) -> Result<FilesResult, Stop> {
     // What is wrong is found before anything is made.
-    let errors = check(request)?;
-    if let Some(finding) = errors
-        .iter()
-        .find(|finding| finding.severity == Severity::Error)
-    {
-        return Err(Stop::Usage(finding.error.to_string()));
-    }
+    without_errors(request)?;
     let looked = look(request)?;
     if let (Some((at, command)), false) = (looked.systems.first(), request.allow_system) {
         return Err(Stop::Usage(format!(
@@ -233,16 +247,16 @@ fn variables(request: &Request) -> Result<Variables, Stop> {
     Ok(variables)
 }
 
-/// The workload that another loads: one that is built in, or one beside it.
+/// The workload that another loads: one beside it, or one that is built in.
 fn find(beside: Option<&Path>, name: &str) -> Option<Result<Script, Error>> {
     let plain = name.strip_suffix(".f").unwrap_or(name);
-    let text = match built_in::text(plain) {
-        Some(text) => text.to_owned(),
-        None if name.contains('/') => return None,
-        None => {
-            let bytes = std::fs::read(beside?.join(format!("{plain}.f"))).ok()?;
-            String::from_utf8_lossy(&bytes).into_owned()
-        }
+    if name.contains('/') {
+        return None;
+    }
+    let file = beside.and_then(|folder| std::fs::read(folder.join(format!("{plain}.f"))).ok());
+    let text = match file {
+        Some(bytes) => String::from_utf8_lossy(&bytes).into_owned(),
+        None => built_in::text(plain)?.to_owned(),
     };
     Some(dyno_wml::parse(&text, name))
 }
@@ -254,18 +268,31 @@ struct Looked {
     systems: Vec<(Position, String)>,
     seconds: Option<f64>,
     mode: QuitMode,
+    /// How many rounds there are; 0 where there is a run.
+    rounds: usize,
 }
 
 fn look(request: &Request) -> Result<Looked, Stop> {
     let mut walk = Walk::new(request, None)?;
     let asked = match walk.commands(&request.script.commands, 0) {
         Ok(Next::Run(asked)) => asked,
-        Ok(Next::Quit | Next::On) => Asked::default(),
+        Ok(Next::Quit | Next::On) => walk.loaded_run.take().unwrap_or_default(),
         Err(Trouble::Stop(stop)) => return Err(stop),
         Err(Trouble::Failed(failure)) => return Err(Stop::Failed(failure.to_string())),
         Err(Trouble::Halted) => return Err(Stop::Failed("interrupted".to_owned())),
     };
+    walk.refuse_unused()?;
     walk.plan_filesets()?;
+    if let Some(program) = walk.last_program {
+        return Ok(Looked {
+            program,
+            seconds: Some(walk.rounds_s),
+            mode: walk.mode,
+            rounds: walk.rounds,
+            plans: walk.plans,
+            systems: walk.systems,
+        });
+    }
     let program = if request.phase == Phase::Create && walk.defined.processes.is_empty() {
         Program::default()
     } else {
@@ -275,6 +302,7 @@ fn look(request: &Request) -> Result<Looked, Stop> {
         program,
         seconds: walk.seconds(&asked)?,
         mode: walk.mode,
+        rounds: 0,
         plans: walk.plans,
         systems: walk.systems,
     })
@@ -333,6 +361,16 @@ struct Walk<'a> {
     warmup: f64,
     systems: Vec<(Position, String)>,
     master: Option<(String, String)>,
+    /// What is run where the workload says nothing of it: what one says that it loads.
+    loaded_run: Option<Asked>,
+    /// The variables of the workloads that were loaded.
+    loaded_variables: BTreeSet<String>,
+    /// How many rounds there were, how many seconds they take that are counted, and what ran in the last.
+    rounds: usize,
+    rounds_s: f64,
+    last_program: Option<Program>,
+    /// What they did, all together.
+    ran: Option<Ran>,
     begun: Instant,
 }
 
@@ -351,6 +389,7 @@ impl<'a> Walk<'a> {
                 processes: Vec::new(),
                 composites: Vec::new(),
                 rate: None,
+                flowops: Vec::new(),
             },
             plans: Vec::new(),
             filesets: Vec::new(),
@@ -360,6 +399,12 @@ impl<'a> Walk<'a> {
             warmup: 0.0,
             systems: Vec::new(),
             master: None,
+            loaded_run: None,
+            loaded_variables: BTreeSet::new(),
+            rounds: 0,
+            rounds_s: 0.0,
+            last_program: None,
+            ran: None,
             begun: Instant::now(),
         })
     }
@@ -377,11 +422,20 @@ impl<'a> Walk<'a> {
 
     fn whole(&mut self) -> Result<Ended, Trouble> {
         let script = self.request.script;
-        match self.commands(&script.commands, 0)? {
+        let next = self.commands(&script.commands, 0)?;
+        if let (Some(ran), Some(program)) = (self.ran.take(), self.last_program.take()) {
+            self.say(&format!("All {} rounds:", self.rounds));
+            self.print(&program, &ran);
+            return Ok(self.ended(&program, &ran, Some(self.rounds_s)));
+        }
+        match next {
             Next::Run(asked) => self.run(&asked),
             Next::Quit => Ok(Ended::NotRun),
             // Most workloads have no run of their own: filebench's users append one.
-            Next::On => self.run(&Asked::default()),
+            Next::On => {
+                let asked = self.loaded_run.take().unwrap_or_default();
+                self.run(&asked)
+            }
         }
     }
 
@@ -427,6 +481,9 @@ impl<'a> Walk<'a> {
                     seconds: seconds.clone(),
                     period: Some(period.unwrap_or(DEFAULT_PERIOD)),
                 }));
+            }
+            CommandKind::Round { warmup, seconds } => {
+                return self.round(warmup.as_ref(), seconds.as_ref());
             }
             CommandKind::Eventgen { rate } => {
                 if rate.is_some() {
@@ -503,7 +560,41 @@ impl<'a> Walk<'a> {
             );
             return Err(self.defined.error(at, message).into());
         };
-        self.commands(&script?.commands, depth + 1)
+        let script = script?;
+        self.defined.variables.provide(&script)?;
+        self.loaded_variables
+            .extend(script.variables.iter().cloned());
+        // What comes after it here may set its variables, and run it: its own run is for where nothing else does.
+        match self.commands(&script.commands, depth + 1)? {
+            Next::Run(asked) => {
+                self.loaded_run = Some(asked);
+                Ok(Next::On)
+            }
+            next => Ok(next),
+        }
+    }
+
+    /// Refuses values from outside for variables that neither the workload nor one that it loads has.
+    fn refuse_unused(&self) -> Result<(), Stop> {
+        let script = self.request.script;
+        let known: BTreeSet<&str> = script
+            .variables
+            .union(&self.loaded_variables)
+            .map(String::as_str)
+            .collect();
+        let unknown = self
+            .defined
+            .variables
+            .unused_replacements()
+            .find(|name| !known.contains(name));
+        match unknown {
+            Some(name) => Err(Stop::Usage(format!(
+                "{} and what it loads have no variable ${name}, expected one of: {}",
+                script.name,
+                known.into_iter().collect::<Vec<_>>().join(", ")
+            ))),
+            None => Ok(()),
+        }
     }
 
     fn list(&self, listed: Listed) -> Result<(), Trouble> {
@@ -564,17 +655,7 @@ impl<'a> Walk<'a> {
     /// Reads the filesets that were defined since they were last read.
     fn plan_filesets(&mut self) -> Result<(), Error> {
         for number in self.plans.len()..self.defined.filesets.len() {
-            let plan = self.defined.fileset(number)?;
-            if self.plans.iter().any(|other| other.name == plan.name) {
-                return Err(self.defined.error(
-                    self.defined.filesets[number].at,
-                    format!(
-                        "there is a fileset {} already, expected another name",
-                        plan.name
-                    ),
-                ));
-            }
-            self.plans.push(plan);
+            self.plans.push(self.defined.fileset(number)?);
         }
         Ok(())
     }
@@ -653,11 +734,56 @@ impl<'a> Walk<'a> {
             return Ok(Ended::NotRun);
         }
         let program = self.defined.program(&self.plans)?;
-        space::refuse_too_much_memory(&program)
-            .map_err(|message| Trouble::Failed(Failure::new("out_of_memory", message)))?;
-        self.settle_filesets(&program);
-        let request = self.request;
         let seconds = self.seconds(asked)?;
+        let ran = self.work(&program, asked, seconds, self.warmup)?;
+        Ok(self.ended(&program, &ran, seconds))
+    }
+
+    /// Has the processes work for as long as the workload sleeps.
+    fn round(&mut self, warmup: Option<&Value>, seconds: Option<&Value>) -> Result<Next, Trouble> {
+        let variables = &self.defined.variables;
+        let read = |value: Option<&Value>| value.map_or(Ok(0.0), |value| variables.fixed(value));
+        let warmup = read(warmup)?;
+        let counted = match (seconds, self.request.seconds) {
+            (Some(_), Some(seconds)) => seconds,
+            _ => read(seconds)?,
+        };
+        self.make_filesets()?;
+        if self.acts() && self.request.phase == Phase::Create {
+            return Ok(Next::Quit);
+        }
+        let program = self.defined.program(&self.plans)?;
+        self.defined.flowops.clone_from(&program.flowops);
+        self.rounds += 1;
+        self.rounds_s += counted;
+        let mut next = Next::On;
+        if self.acts() {
+            self.say(&format!("Round {}", self.rounds));
+            let ran = self.work(&program, &Asked::default(), Some(counted), warmup)?;
+            if ran.failure.is_some() || ran.ended_by == EndedBy::Signal {
+                next = Next::Quit;
+            }
+            match &mut self.ran {
+                Some(all) => all.add(ran),
+                None => self.ran = Some(ran),
+            }
+        }
+        self.last_program = Some(program);
+        Ok(next)
+    }
+
+    /// Lets the threads work for that time.
+    fn work(
+        &mut self,
+        program: &Program,
+        asked: &Asked,
+        seconds: Option<f64>,
+        warmup: f64,
+    ) -> Result<Ran, Trouble> {
+        space::refuse_too_much_memory(program)
+            .map_err(|message| Trouble::Failed(Failure::new("out_of_memory", message)))?;
+        self.settle_filesets(program);
+        let request = self.request;
         let manner = Manner {
             seed: request.seed,
             compat: request.compat,
@@ -665,7 +791,7 @@ impl<'a> Walk<'a> {
             no_ring: request.no_ring,
             mode: self.mode,
             limit: seconds.map(duration),
-            warmup: duration(self.warmup),
+            warmup: duration(warmup),
             interval: request.interval,
             halt: &request.halt,
         };
@@ -673,7 +799,7 @@ impl<'a> Walk<'a> {
         let print = move |text: &str| say(format, begun, text);
         let mut writing = Writing {
             walk: self,
-            program: &program,
+            program,
             asked,
             operations: 0,
             period: Vec::new(),
@@ -681,7 +807,7 @@ impl<'a> Walk<'a> {
             printed_s: 0.0,
         };
         self.say("Running...");
-        let ran = run(&program, &self.filesets, manner, &print, |interval| {
+        let ran = run(program, &self.filesets, manner, &print, |interval| {
             writing.write(interval)
         })
         .map_err(|error: std::io::Error| {
@@ -689,16 +815,26 @@ impl<'a> Walk<'a> {
             unwritten(out, &error)
         })?;
         self.say(&format!("Run took {:.0} seconds...", ran.times.elapsed_s));
-        if ran.failure.is_none() {
-            for line in table(
-                &program.flowops,
-                &ran.did,
-                ran.times.elapsed_s,
-                self.histograms,
-            ) {
-                self.say(&line);
-            }
+        self.print(program, &ran);
+        Ok(ran)
+    }
+
+    fn print(&self, program: &Program, ran: &Ran) {
+        if ran.failure.is_some() {
+            return;
         }
+        for line in table(
+            &program.flowops,
+            &ran.did,
+            ran.times.elapsed_s,
+            self.histograms,
+        ) {
+            self.say(&line);
+        }
+    }
+
+    fn ended(&self, program: &Program, ran: &Ran, seconds: Option<f64>) -> Ended {
+        let request = self.request;
         let about = About {
             phase: request.phase.name(),
             seed: request.seed,
@@ -712,9 +848,7 @@ impl<'a> Walk<'a> {
             creation: self.creation,
             versions: request.versions.clone(),
         };
-        Ok(Ended::Ran(Box::new(FilesResult::of_run(
-            about, &program, &ran,
-        ))))
+        Ended::Ran(Box::new(FilesResult::of_run(about, program, ran)))
     }
 
     /// What flowops do to filesets decides what is to be kept track of.
@@ -737,12 +871,8 @@ impl<'a> Walk<'a> {
                 || operation.kind == FlowopType::CreateFile;
         }
         for (fileset, [files, dirs, holes]) in self.filesets.iter_mut().zip(made) {
-            if !files && !deletes_by_slot {
-                fileset.files.fix();
-            }
-            if !dirs {
-                fileset.leaf_dirs.fix();
-            }
+            fileset.files.fix(!files && !deletes_by_slot);
+            fileset.leaf_dirs.fix(!dirs);
             fileset.holes = holes;
         }
     }

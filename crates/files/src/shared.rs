@@ -89,6 +89,23 @@ impl Verified {
         })
     }
 
+    /// Adds what was found in a later round.
+    pub fn add(&self, round: &Self) {
+        let add = |sum: &AtomicU64, count: &AtomicU64| {
+            sum.fetch_add(count.load(Ordering::Relaxed), Ordering::Relaxed);
+        };
+        add(&self.reads, &round.reads);
+        add(&self.writes, &round.writes);
+        add(&self.read_again, &round.read_again);
+        for (sum, count) in self.wrong.iter().zip(&round.wrong) {
+            add(sum, count);
+        }
+        let mut first = self.first.lock();
+        if first.is_none() {
+            first.clone_from(&round.first.lock());
+        }
+    }
+
     /// Counts one.
     pub fn count(&self, wrong: Wrong) {
         self.wrong[wrong as usize].fetch_add(1, Ordering::Relaxed);

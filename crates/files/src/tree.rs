@@ -70,10 +70,10 @@ pub struct Tree {
 impl Tree {
     /// The tree of that shape.
     pub fn new(shape: &Shape, random: &mut Random) -> Result<Self, String> {
-        if shape.entries.saturating_add(shape.leaf_dirs) > MOST_ENTRIES {
+        let entries = shape.entries.saturating_add(shape.leaf_dirs);
+        if entries > MOST_ENTRIES {
             return Err(format!(
-                "{} entries, at most {MOST_ENTRIES} are possible",
-                shape.entries.saturating_add(shape.leaf_dirs)
+                "{entries} entries, at most {MOST_ENTRIES} are possible"
             ));
         }
         let mut growth = Growth {
@@ -88,8 +88,8 @@ impl Tree {
                     parent: 0,
                     number: 0,
                 }],
-                files: Vec::with_capacity(index(shape.entries)),
-                leaf_dirs: Vec::with_capacity(index(shape.leaf_dirs)),
+                files: room_for(shape.entries)?,
+                leaf_dirs: room_for(shape.leaf_dirs)?,
                 depth: 0,
             },
             random,
@@ -106,8 +106,18 @@ impl Tree {
 
     /// Bytes of all files.
     pub fn bytes(&self) -> u64 {
-        self.files.iter().map(|file| file.size).sum()
+        self.files
+            .iter()
+            .fold(0, |sum, file| sum.saturating_add(file.size))
     }
+}
+
+/// A list with room for so many, which are more than some limits of memory allow.
+fn room_for<T>(count: u64) -> Result<Vec<T>, String> {
+    let mut list = Vec::new();
+    list.try_reserve_exact(index(count))
+        .map_err(|_| format!("{count} entries, for which there is no memory"))?;
+    Ok(list)
 }
 
 fn mean_depth(shape: &Shape) -> f64 {
@@ -147,8 +157,15 @@ impl Growth<'_> {
                 "directories more than {DEEPEST} deep; a larger dirwidth or a smaller dirdepthrv is needed"
             ));
         }
-        let this = u32::try_from(self.tree.dirs.len())
-            .map_err(|_| "more than 4 thousand million directories".to_owned())?;
+        let count = self.tree.dirs.len();
+        if count as u64 > MOST_ENTRIES || self.tree.dirs.try_reserve(1).is_err() {
+            return Err(format!(
+                "{count} directories are not enough for {} entries, and for more there is no memory; a larger dirwidth \
+                 or a smaller dirdepthrv is needed",
+                self.shape.entries.saturating_add(self.shape.leaf_dirs)
+            ));
+        }
+        let this = u32::try_from(count).map_err(|_| format!("{count} directories"))?;
         self.tree.dirs.push(Dir { parent, number });
         let is_leaf = level >= self.draw_depth();
         let width = self.draw_width();

@@ -1,5 +1,6 @@
 //! The files of a result folder.
 
+use std::fmt::Write as _;
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
@@ -141,7 +142,7 @@ impl Output {
             return Ok(());
         };
         let warmup = if span.warmup { ".warmup" } else { "" };
-        let tag = format!("{name}{what}{warmup}");
+        let tag = format!("{}{what}{warmup}", as_tag(name));
         let tag = Tag::new(&tag).ok_or_else(|| io::Error::other(format!("{tag:?} is no tag")))?;
         IntervalLogWriterBuilder::new()
             .begin_log_with(&mut self.latencies, &mut self.serializer)?
@@ -193,4 +194,20 @@ impl Output {
         fs::rename(&unfinished, self.folder.join(RESULT))?;
         File::open(&self.folder)?.sync_all()
     }
+}
+
+/// A name as a tag may have it: what would end one as `%` and its bytes, and so `%` itself, as in addresses.
+fn as_tag(name: &str) -> String {
+    let mut tag = String::with_capacity(name.len());
+    for letter in name.chars() {
+        if letter == '%' || letter == ',' || letter.is_whitespace() || letter.is_control() {
+            let mut bytes = [0; 4];
+            for byte in letter.encode_utf8(&mut bytes).bytes() {
+                let _ = write!(tag, "%{byte:02X}");
+            }
+        } else {
+            tag.push(letter);
+        }
+    }
+    tag
 }

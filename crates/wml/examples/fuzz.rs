@@ -25,7 +25,12 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut total = fuzzing::Outcome::default();
     let mut round = 0;
     while total.inputs < inputs {
-        let outcome = fuzzing::run((inputs - total.inputs).min(100_000), seed + round, &seeds);
+        let outcome = fuzzing::run(
+            (inputs - total.inputs).min(100_000),
+            seed + round,
+            &seeds,
+            &|_| {},
+        );
         total.inputs += outcome.inputs;
         total.bytes += outcome.bytes;
         total.accepted += outcome.accepted;

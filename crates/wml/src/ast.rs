@@ -114,9 +114,16 @@ pub enum CommandKind {
     NoUsage,
     /// `create files`, and the older `create filesets`: makes every fileset defined so far.
     CreateFiles,
-    /// `create processes`, an older form. Nothing is to be done for it: where the file has no `run`, the parser put one in place
-    /// of the sleeping after it.
+    /// `create processes`, an older form. Nothing is to be done for it: where the file has no `run`, the parser put one, or
+    /// rounds, in place of the sleeping after it.
     CreateProcesses,
+    /// In an older file without a `run`: the processes work for as long as it sleeps, and the commands after it go on.
+    Round {
+        /// Seconds of it that are not counted, at its begin.
+        warmup: Option<Value>,
+        /// Seconds that are counted.
+        seconds: Option<Value>,
+    },
     /// `run`, `run 60`, `run $runtime`.
     Run {
         /// How long, in seconds; nothing and 0 are the default of the mode.

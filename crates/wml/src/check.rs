@@ -68,7 +68,7 @@ pub struct Step<'a> {
 pub const MOST_STEPS: usize = 100_000;
 
 /// How deep composite flowops may use each other.
-const DEEPEST_COMPOSITE: u32 = 64;
+pub const DEEPEST_COMPOSITE: u32 = 64;
 
 /// Nobody reads more findings than this.
 const MOST_FINDINGS: usize = 1_000;
@@ -232,6 +232,17 @@ impl Checker<'_> {
                 if let Some(seconds) = seconds {
                     self.seconds(seconds);
                 }
+                // Of a loaded workload the run counts only where nothing else runs it: then the end looks it over.
+                if depth == 0 {
+                    self.run(at);
+                } else {
+                    self.runs += 1;
+                }
+            }
+            CommandKind::Round { warmup, seconds } => {
+                for value in [warmup, seconds].into_iter().flatten() {
+                    self.seconds(value);
+                }
                 self.run(at);
             }
             CommandKind::Sleep(seconds) | CommandKind::Warmup(seconds) => self.seconds(seconds),
@@ -270,6 +281,8 @@ impl Checker<'_> {
             Some(Err(error)) => self.push(Severity::Error, error),
             Some(Ok(script)) => {
                 let outer = std::mem::replace(&mut self.name, script.name.clone());
+                let provided = self.variables.provide(&script);
+                self.result(provided);
                 self.script(&script, depth + 1);
                 self.name = outer;
             }
@@ -1043,6 +1056,12 @@ impl Checker<'_> {
             if pass == 1 && ends {
                 return;
             }
+            // Whether a thread comes to its list's end within the run's time is not known.
+            let (severity, when) = if pass == 0 {
+                (Severity::Error, "")
+            } else {
+                (Severity::Warning, " when the thread comes to it again")
+            };
             for (step, facts) in steps.iter().zip(facts) {
                 #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // 0 to 127
                 let slot = facts.fd.unwrap_or_default() as u64;
@@ -1052,25 +1071,20 @@ impl Checker<'_> {
                 match step.kind {
                     T::OpenFile | T::CreateFile => {
                         if is_open {
-                            let when = if pass == 0 {
-                                ""
-                            } else {
-                                " when the thread comes to it again"
-                            };
-                            self.error(at, format!("{what} finds its slot {slot} open{when}, expected a closefile before it"));
+                            self.add(severity, at, format!("{what} finds its slot {slot} open{when}, expected a closefile before it"));
                             return;
                         }
                         open.insert(slot, true);
                     }
                     T::CloseFile => {
                         if !is_open {
-                            self.error(at, format!("{what} finds its slot {slot} closed, expected a flowop before it that opens a file with fd={slot}"));
+                            self.add(severity, at, format!("{what} finds its slot {slot} closed{when}, expected a flowop before it that opens a file with fd={slot}"));
                             return;
                         }
                         open.insert(slot, false);
                     }
                     T::Fsync if !is_open => {
-                        self.error(at, format!("{what} finds its slot {slot} closed, expected a flowop before it that opens a file with fd={slot}"));
+                        self.add(severity, at, format!("{what} finds its slot {slot} closed{when}, expected a flowop before it that opens a file with fd={slot}"));
                         return;
                     }
                     T::Read
@@ -1081,7 +1095,7 @@ impl Checker<'_> {
                     | T::AppendFile
                     | T::AppendFileRand => {
                         if !is_open && facts.fileset.is_none() {
-                            self.error(at, format!("{what} finds its slot {slot} closed, expected `filesetname=...` or a flowop before it that opens a file with fd={slot}"));
+                            self.add(severity, at, format!("{what} finds its slot {slot} closed{when}, expected `filesetname=...` or a flowop before it that opens a file with fd={slot}"));
                             return;
                         }
                         open.insert(slot, true);

@@ -13,7 +13,7 @@
 //! |---|---|---|
 //! | `load name` | the workload `name.f` stands here | carried out by the engine |
 //! | `create filesets` | `create files` | parsed to that |
-//! | `create processes`, `stats clear`, `sleep`, without a `run` | a warm-up and a run of the time that is slept | parsed to that |
+//! | `create processes`, `stats clear`, `sleep`, without a `run` | a warm-up and a run of the time that is slept, or several rounds of it | parsed to that |
 //! | `create processes` and `stats clear` beside a `run`, `stats snap` | nothing: a run does it | accepted |
 //! | `stats directory`, `dump`, `xmldump`, `multidump`, `command` | where figures go, what runs beside | accepted |
 //! | `shutdown` | nothing: a run ends by itself | accepted |
@@ -39,7 +39,7 @@ mod parser;
 mod special;
 mod values;
 
-pub use check::{Finding, MOST_STEPS, Severity, Step, check, expand};
+pub use check::{DEEPEST_COMPOSITE, Finding, MOST_STEPS, Severity, Step, check, expand};
 pub use distribution::{
     CUSTOM_KINDS, CustomKind, CustomParameters, Distribution, RandomParameters,
 };

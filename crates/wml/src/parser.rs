@@ -96,16 +96,29 @@ pub fn parse_value(text: &str, name: &str) -> Result<Assigned, Error> {
 
 /// In older files that have no `run`, processes work from `create processes` on, while the file sleeps: that is put in
 /// the form of a `run` of the same time. What is slept before the first `stats clear` is its warm-up.
+///
+/// Where something changes between, or where it happens again and again, each time is a round.
 fn run_while_it_sleeps(commands: &mut Vec<Command>, notes: &mut Vec<Note>) {
+    if has_run(commands) {
+        return;
+    }
+    let mut rounds = Rounds::default();
+    let in_rounds = rounds.of(commands.clone());
+    if rounds.count > 1 || rounds.repeats {
+        *commands = in_rounds;
+        notes.extend(rounds.first.map(|at| Note {
+            at,
+            message: "there is no `run`: the processes run whenever the file sleeps after this, each time a round"
+                .to_owned(),
+        }));
+        return;
+    }
     let Some(created) = commands
         .iter()
         .position(|command| command.kind == CommandKind::CreateProcesses)
     else {
         return;
     };
-    if has_run(commands) {
-        return;
-    }
     let (mut before, mut counted) = (Vec::new(), Vec::new());
     let mut first = None;
     let mut cleared = false;
@@ -151,6 +164,96 @@ fn run_while_it_sleeps(commands: &mut Vec<Command>, notes: &mut Vec<Note>) {
         message: "there is no `run`: the processes run for as long as the file sleeps after this"
             .to_owned(),
     });
+}
+
+/// Puts rounds in place of the sleeping.
+#[derive(Default)]
+struct Rounds {
+    /// The processes exist.
+    working: bool,
+    /// Where they were first created.
+    first: Option<Position>,
+    /// How many rounds there are, those of a `foreach` once.
+    count: usize,
+    /// One of them is within a `foreach`.
+    repeats: bool,
+}
+
+/// Sleeping without a change between.
+struct Slept {
+    /// Where it begins among the commands.
+    place: usize,
+    at: Position,
+    /// What is slept before statistics are cleared.
+    before: Vec<Value>,
+    counted: Vec<Value>,
+}
+
+impl Rounds {
+    fn of(&mut self, commands: Vec<Command>) -> Vec<Command> {
+        let mut put = Vec::with_capacity(commands.len());
+        let mut slept: Option<Slept> = None;
+        let mut cleared = false;
+        for mut command in commands {
+            match &mut command.kind {
+                CommandKind::CreateProcesses => {
+                    self.working = true;
+                    self.first.get_or_insert(command.at);
+                    cleared = false;
+                }
+                CommandKind::Sleep(seconds) if self.working => {
+                    let slept = slept.get_or_insert_with(|| Slept {
+                        place: put.len(),
+                        at: command.at,
+                        before: Vec::new(),
+                        counted: Vec::new(),
+                    });
+                    slept.counted.push(seconds.clone());
+                    continue;
+                }
+                CommandKind::Stats(StatsCommand::Clear) => {
+                    if let (Some(slept), false) = (&mut slept, cleared) {
+                        slept.before = std::mem::take(&mut slept.counted);
+                    }
+                    cleared = true;
+                }
+                CommandKind::Eventgen { .. }
+                | CommandKind::Set(_)
+                | CommandKind::SetParameter { .. }
+                | CommandKind::System(_)
+                | CommandKind::Quit => self.close(slept.take(), &mut put),
+                CommandKind::Shutdown(Entity::Processes) => {
+                    self.close(slept.take(), &mut put);
+                    self.working = false;
+                }
+                CommandKind::Foreach { commands, .. } => {
+                    self.close(slept.take(), &mut put);
+                    let before = self.count;
+                    *commands = self.of(std::mem::take(commands));
+                    self.repeats |= self.count > before;
+                }
+                _ => {}
+            }
+            put.push(command);
+        }
+        self.close(slept, &mut put);
+        put
+    }
+
+    fn close(&mut self, slept: Option<Slept>, commands: &mut Vec<Command>) {
+        let Some(slept) = slept else { return };
+        let at = slept.at;
+        let mut put = Vec::new();
+        let mut sum =
+            |times: &[Value], name| (!times.is_empty()).then(|| total(times, name, at, &mut put));
+        let kind = CommandKind::Round {
+            warmup: sum(&slept.before, "time slept before"),
+            seconds: sum(&slept.counted, "time slept"),
+        };
+        put.push(Command { at, kind });
+        commands.splice(slept.place..slept.place, put);
+        self.count += 1;
+    }
 }
 
 fn has_run(commands: &[Command]) -> bool {

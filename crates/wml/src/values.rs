@@ -108,6 +108,7 @@ impl Variables {
         let name = name.strip_prefix('$').unwrap_or(name);
         if script.sets().contains(name) || script.loads() {
             Arc::make_mut(&mut self.replacements).insert(name.to_owned(), value);
+            self.provide(script).map_err(|error| error.to_string())?;
         } else if script.variables.contains(name) {
             let held = self.evaluate(&value).map_err(|error| error.to_string())?;
             Arc::make_mut(&mut self.held).insert(name.to_owned(), held);
@@ -122,9 +123,32 @@ impl Variables {
         Ok(())
     }
 
-    /// The replacements for which the file has had no value so far.
+    /// Gives the variables that a file uses and never sets their values from outside: of a file that was loaded.
+    pub fn provide(&mut self, script: &Script) -> Read<()> {
+        let sets = script.sets();
+        let wanted: Vec<(String, Assigned)> = self
+            .replacements
+            .iter()
+            .filter(|(name, _)| {
+                script.variables.contains(*name)
+                    && !sets.contains(name.as_str())
+                    && !self.held.contains_key(*name)
+            })
+            .map(|(name, value)| (name.clone(), value.clone()))
+            .collect();
+        for (name, value) in wanted {
+            let held = self.evaluate(&value)?;
+            Arc::make_mut(&mut self.held).insert(name, held);
+        }
+        Ok(())
+    }
+
+    /// The values from outside that nothing has had a use for so far.
     pub fn unused_replacements(&self) -> impl Iterator<Item = &str> {
-        self.replacements.keys().map(String::as_str)
+        self.replacements
+            .keys()
+            .map(String::as_str)
+            .filter(|name| !self.held.contains_key(*name))
     }
 
     /// What a variable is set to.

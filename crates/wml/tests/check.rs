@@ -452,3 +452,18 @@ fn laws_that_ask_each_other_for_their_parameters_are_refused() {
         );
     }
 }
+
+#[test]
+fn what_only_a_second_turn_of_a_thread_would_meet_is_no_error() {
+    let found = findings_of(
+        "define fileset name=s,path=/tmp,entries=4,dirwidth=10
+         define process name=p { thread name=t { flowop openfile name=o,filesetname=s,fd=1
+           flowop delay name=d,value=100 } } run",
+    );
+    let again: Vec<_> = found
+        .iter()
+        .filter(|finding| finding.error.message.contains("comes to it again"))
+        .map(|finding| finding.severity)
+        .collect();
+    assert_eq!(again, [Severity::Warning]);
+}

@@ -4,7 +4,12 @@ mod fuzzing;
 
 #[test]
 fn no_wrong_input_makes_the_parser_panic_hang_or_point_beyond_the_text() {
-    let outcome = fuzzing::run(3_000, 20_261_124, &[fuzzing::FORMS.as_bytes().to_vec()]);
+    let outcome = fuzzing::run(
+        3_000,
+        20_261_124,
+        &[fuzzing::FORMS.as_bytes().to_vec()],
+        &|_| {},
+    );
     assert_eq!(outcome.inputs, 3_000);
     assert!(
         outcome.accepted > 100 && outcome.accepted < 2_900,

@@ -665,3 +665,34 @@ fn every_type_of_flowop_and_every_attribute_is_found_by_its_name() {
         Some(FilesetAttribute::Size)
     );
 }
+
+/// What happens again and again, or is changed between, is done each time.
+#[test]
+fn an_older_file_that_changes_something_between_sleeps_works_in_rounds() {
+    fn rounds(commands: &[dyno_wml::ast::Command]) -> Vec<(bool, bool)> {
+        commands
+            .iter()
+            .flat_map(|command| match &command.kind {
+                CommandKind::Round { warmup, seconds } => {
+                    vec![(warmup.is_some(), seconds.is_some())]
+                }
+                CommandKind::Foreach { commands, .. } => rounds(commands),
+                CommandKind::Sleep(_) => panic!("{commands:?} sleeps"),
+                _ => Vec::new(),
+            })
+            .collect()
+    }
+    let of = |text: &str| rounds(&script(text).commands);
+    let counted = (false, true);
+    let each = "create processes stats clear sleep 5 stats snap shutdown processes";
+    assert_eq!(of(&format!("foreach $n in 1, 2 {{ {each} }}")), [counted]);
+    assert_eq!(of(&format!("{each} {each}")), [counted, counted]);
+    assert_eq!(
+        of("create processes sleep 3 stats clear sleep 5 eventgen rate=9 sleep 5"),
+        [(true, true), counted]
+    );
+    assert_eq!(
+        of("create processes foreach $n in 1, 2 { eventgen rate=$n sleep 5 }"),
+        [counted]
+    );
+}

@@ -3,6 +3,7 @@
 use std::time::{Duration, Instant};
 
 use dyno_load::Random;
+use dyno_wml::ast::Script;
 use dyno_wml::{Variables, check, parse, parse_bytes};
 
 /// A file with every form of the language.
@@ -23,8 +24,8 @@ pub struct Outcome {
     pub slowest: Duration,
 }
 
-/// Makes `inputs` wrong inputs of `seeds` and looks at each.
-pub fn run(inputs: u64, seed: u64, seeds: &[Vec<u8>]) -> Outcome {
+/// Makes `inputs` wrong inputs of `seeds` and looks at each; what is accepted `further` is given too.
+pub fn run(inputs: u64, seed: u64, seeds: &[Vec<u8>], further: &dyn Fn(&Script)) -> Outcome {
     let mut maker = Maker {
         random: Random::new(seed, 0),
         words: seeds.iter().flat_map(|text| words(text)).collect(),
@@ -34,7 +35,7 @@ pub fn run(inputs: u64, seed: u64, seeds: &[Vec<u8>]) -> Outcome {
     for _ in 0..inputs {
         let input = maker.input();
         let started = Instant::now();
-        let accepted = look_at(&input);
+        let accepted = look_at(&input, further);
         let took = started.elapsed();
         assert!(
             took < LONGEST,
@@ -50,7 +51,7 @@ pub fn run(inputs: u64, seed: u64, seeds: &[Vec<u8>]) -> Outcome {
 }
 
 /// Parses an input and, where it is accepted, looks it over; says whether it was.
-fn look_at(input: &[u8]) -> bool {
+fn look_at(input: &[u8], further: &dyn Fn(&Script)) -> bool {
     let text = String::from_utf8_lossy(input);
     let within = |line: u32, column: u32, message: &str| {
         let lines: Vec<&str> = text.split('\n').collect();
@@ -80,6 +81,7 @@ fn look_at(input: &[u8]) -> bool {
                     &finding.error.message,
                 );
             }
+            further(&script);
             true
         }
         Err(error) => {
