@@ -27,6 +27,8 @@ pub struct Pending {
     pub length: usize,
     /// Data that are its own; else they are the thread's, which outlives it.
     pub data: Option<Box<[u8]>>,
+    /// Which file it is in, by its fileset and its number there, and up to where, if that is kept track of.
+    pub reaches: Option<(usize, usize, u64)>,
 }
 
 /// A write that has ended: how many bytes, or the system's number of the error.
@@ -346,6 +348,7 @@ mod tests {
                 begun: 0,
                 length: 256,
                 data: None,
+                reaches: None,
             };
             for number in 0..300 {
                 aio.write(file.as_fd(), &data, number * 256, pending())

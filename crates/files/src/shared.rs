@@ -47,7 +47,7 @@ pub struct Verified {
     /// Reads that met a write and were right when read again.
     pub read_again: AtomicU64,
     /// What was wrong, in [`Wrong::ALL`]'s order.
-    pub wrong: [AtomicU64; 4],
+    pub wrong: [AtomicU64; Wrong::ALL.len()],
     /// The first that was wrong, in words.
     pub first: Mutex<Option<String>>,
     /// Held while a file grows at its end, so that where data will lie is known; by file.
