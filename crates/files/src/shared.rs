@@ -35,6 +35,8 @@ pub struct ProcessCounts {
     pub transfers: AtomicU64,
     /// Their bytes.
     pub bytes: AtomicU64,
+    /// How much of each was paid for with events, by whichever thread.
+    pub paid: [AtomicU64; 3],
 }
 
 /// What was found by looking at what was read.

@@ -1403,16 +1403,26 @@ impl<'a> Worker<'a> {
         if self.shared.source.is_none() {
             return Ok(Flow::Nothing);
         }
-        let used = match (operation.kind, operation.target) {
-            (FlowopType::BwLimit, Some(target)) => self.own[target].bytes,
-            (_, Some(target)) => self.own[target].operations,
-            (FlowopType::BwLimit, None) => self.process.bytes.load(Ordering::Relaxed),
-            (FlowopType::IopsLimit, None) => self.process.transfers.load(Ordering::Relaxed),
-            (_, None) => self.process.operations.load(Ordering::Relaxed),
+        let process = self.process;
+        let [paid_operations, paid_transfers, paid_bytes] = &process.paid;
+        let (of_process, paid) = match operation.kind {
+            FlowopType::BwLimit => (&process.bytes, paid_bytes),
+            FlowopType::IopsLimit => (&process.transfers, paid_transfers),
+            _ => (&process.operations, paid_operations),
+        };
+        let used = match operation.target.map(|target| &self.own[target]) {
+            Some(target) if operation.kind == FlowopType::BwLimit => target.bytes,
+            Some(target) => target.operations,
+            None => of_process.load(Ordering::Relaxed),
         };
         let own = &mut self.own[operation.local];
-        let since = used - own.paid;
-        own.paid = used;
+        let before = if operation.target.is_none() && !self.shared.compat {
+            // What the process did is paid for once, whatever its threads.
+            paid.fetch_max(used, Ordering::Relaxed)
+        } else {
+            std::mem::replace(&mut own.paid, used)
+        };
+        let since = used.saturating_sub(before);
         // In filebench the first look only notes how far it is.
         let first = !own.begun;
         own.begun |= used > 0;

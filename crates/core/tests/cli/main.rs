@@ -10,6 +10,7 @@ mod drive_failures;
 mod drive_stops;
 mod files;
 mod files_devices;
+mod files_flowops;
 mod flame;
 mod freeze;
 mod glass;
