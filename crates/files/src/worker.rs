@@ -49,6 +49,8 @@ enum End {
 enum Flow {
     /// It was done, with so many bytes.
     Did(u64),
+    /// It was begun, with so many bytes: it is recorded as done or failed when it has ended.
+    Begun(u64),
     /// There was nothing to do.
     Nothing,
     /// It failed.
@@ -223,6 +225,7 @@ impl<'a> Worker<'a> {
         let ns = self.shared.clock.delta_as_nanos(begun, end);
         match flow {
             Flow::Did(bytes) => self.did(operation, ns, end, bytes),
+            Flow::Begun(bytes) => self.count(operation, end, bytes),
             Flow::Nothing => self.over(now),
             Flow::Failed(kind, message) => self.failed(operation, ns, kind, message),
             Flow::End => Err(End::Now),
@@ -232,8 +235,18 @@ impl<'a> Worker<'a> {
     /// Notes an operation that was done.
     #[inline]
     fn did(&mut self, operation: &Operation, ns: u64, end: u64, bytes: u64) -> Result<(), End> {
-        let shard = &self.shard[operation.index];
-        shard.note(ns, bytes);
+        let shard = self.shard;
+        shard[operation.index].note(ns, bytes);
+        let counted = self.count(operation, end, bytes);
+        if counted.is_err() {
+            shard[operation.index].note_late(bytes);
+        }
+        counted
+    }
+
+    /// Counts an operation for whoever asks how many there were; whether it ended in time.
+    #[inline]
+    fn count(&mut self, operation: &Operation, end: u64, bytes: u64) -> Result<(), End> {
         let own = &mut self.own[operation.local];
         own.operations += 1;
         own.bytes += bytes;
@@ -245,7 +258,6 @@ impl<'a> Worker<'a> {
             self.last_ns = since;
         }
         if since > self.shared.limit_ns {
-            shard.note_late(bytes);
             return Err(End::Now);
         }
         Ok(())
@@ -1206,14 +1218,20 @@ impl<'a> Worker<'a> {
         let pending = Pending {
             flowop: operation.index,
             begun: self.begun,
+            took: (0, false),
             length,
             // What says where it belongs must not be written over by the next before it is written.
             data: self.shared.verified.as_ref().map(|_| data.into()),
             reaches: kept.map(|(set, file)| (set, file, offset + size)),
         };
-        aio.write(open.as_fd(), data, offset, pending)
+        let key = aio
+            .write(open.as_fd(), data, offset, pending)
             .map_err(|error| of_system(&error, "beginning a write"))?;
-        Ok(Flow::Did(size))
+        let now = self.shared.clock.raw();
+        let late = self.shared.since_start(now) > self.shared.limit_ns;
+        aio.took(key, self.shared.clock.delta_as_nanos(self.begun, now), late);
+        self.ended = Some(now);
+        Ok(Flow::Begun(size))
     }
 
     fn await_writes(&mut self, _: &Operation) -> Attempt<Flow> {
@@ -1259,12 +1277,19 @@ impl<'a> Worker<'a> {
         let Pending {
             flowop,
             begun,
+            took,
             length,
             reaches,
             ..
         } = ended.pending;
         let (kind, message) = match ended.written {
             Ok(written) if written == length => {
+                let (ns, late) = took;
+                let shard = &self.shard[flowop];
+                shard.note(ns, length as u64);
+                if late {
+                    shard.note_late(length as u64);
+                }
                 if let Some((set, file, end)) = reaches {
                     self.shared.filesets[set].reaches(file, end);
                 }

@@ -6,7 +6,7 @@ use std::time::Instant;
 use serde_json::{Value, json};
 
 use crate::files::{refused, result, workload};
-use crate::support::Folder;
+use crate::support::{Folder, read_json};
 
 /// A run of some flowops on a fileset, and what is to be seen in its result.
 struct Case {
@@ -191,4 +191,20 @@ fn files_that_are_to_be_read_only_or_written_only_are_opened_so() {
         let path = workload(&folder, "only.f", &content);
         refused(&folder, &[&path], 1, "Bad file descriptor");
     }
+}
+
+#[test]
+fn an_asynchronous_write_that_fails_is_an_error_and_not_done_as_well() {
+    let folder = Folder::new();
+    let content = "define fileset name=set,path=DIR,entries=8,size=4k,prealloc,readonly
+         define process name=p { thread name=t {
+           flowop aiowrite name=x,filesetname=set,iosize=1k,random,fd=1
+           flowop aiowait name=w } }
+         run 1";
+    let path = workload(&folder, "failing.f", content);
+    let out = folder.text("out");
+    refused(&folder, &[&path, "--out", &out], 1, "Bad file descriptor");
+    let result = read_json(&folder.path("out/result.json"));
+    assert_eq!(result["operations"]["x"]["count"], json!(0));
+    assert!(result["operations"]["x"]["errors"]["refused"].as_u64() > Some(0));
 }
