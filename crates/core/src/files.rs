@@ -50,6 +50,9 @@ pub struct Arguments {
     /// Let the workload's `system` commands run
     #[arg(long)]
     allow_system: bool,
+    /// Let the workload write over block devices that its files are
+    #[arg(long)]
+    allow_device: bool,
     /// Have each block say where it belongs, and look at what is read
     #[arg(long)]
     verify: bool,
@@ -168,6 +171,7 @@ fn request<'a>(
         interval: Duration::from_millis(arguments.interval_ms),
         compat: arguments.compat,
         allow_system: arguments.allow_system,
+        allow_device: arguments.allow_device,
         verify: arguments.verify,
         no_ring: arguments.no_io_uring,
         phase: match arguments.phase {

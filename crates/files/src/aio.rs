@@ -23,10 +23,14 @@ pub struct Pending {
     pub flowop: usize,
     /// When it did, as the clock counts.
     pub begun: u64,
+    /// How long beginning it took, in ns, and whether the time was over by then; known once it was begun.
+    pub took: (u64, bool),
     /// The bytes that are to be written.
     pub length: usize,
     /// Data that are its own; else they are the thread's, which outlives it.
     pub data: Option<Box<[u8]>>,
+    /// Which file it is in, by its fileset and its number there, and up to where, if that is kept track of.
+    pub reaches: Option<(usize, usize, u64)>,
 }
 
 /// A write that has ended: how many bytes, or the system's number of the error.
@@ -107,7 +111,7 @@ impl Aio {
         self.outstanding
     }
 
-    /// Begins a write of `pending`'s own data, or of `data`.
+    /// Begins a write of `pending`'s own data, or of `data`; gives the key for [`Self::took`].
     ///
     /// The caller keeps `data` where they are until the write was given back (or [`Self::drain`]ed), as the
     /// memory of a thread is kept until the thread has ended.
@@ -117,7 +121,7 @@ impl Aio {
         data: &[u8],
         offset: u64,
         pending: Pending,
-    ) -> io::Result<()> {
+    ) -> io::Result<usize> {
         let data = pending.data.as_deref().unwrap_or(data);
         // The pending write's own data stay where they are when it is moved: they are on the heap.
         let (start, length) = (data.as_ptr(), u32::try_from(data.len()).unwrap_or(u32::MAX));
@@ -139,7 +143,7 @@ impl Aio {
                 pushed.map_err(|_| io::Error::other("the queue of writes is full"))?;
                 loop {
                     match ring.submit() {
-                        Ok(_) => return Ok(()),
+                        Ok(_) => return Ok(key),
                         Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                         // Completions are to be taken first.
                         Err(error) if error.raw_os_error() == Some(libc::EBUSY) => {
@@ -160,8 +164,15 @@ impl Aio {
                     length: length as usize,
                     offset,
                 });
-                Ok(())
+                Ok(key)
             }
+        }
+    }
+
+    /// Notes how long beginning a write took, and whether the time was over by then.
+    pub fn took(&mut self, key: usize, ns: u64, late: bool) {
+        if let Some(Some(pending)) = self.pending.get_mut(key) {
+            pending.took = (ns, late);
         }
     }
 
@@ -344,8 +355,10 @@ mod tests {
             let pending = || Pending {
                 flowop: 0,
                 begun: 0,
+                took: (0, false),
                 length: 256,
                 data: None,
+                reaches: None,
             };
             for number in 0..300 {
                 aio.write(file.as_fd(), &data, number * 256, pending())

@@ -11,11 +11,11 @@ use parking_lot::Mutex;
 use rustix::fs::{AtFlags, FileType, Mode, OFlags};
 use rustix::io::Errno;
 
+use crate::device;
 use crate::number::{self, index};
 use crate::paths::{PathBuffer, Places};
 use crate::pool::Pool;
 use crate::remove::remove_tree;
-use crate::sys;
 use crate::tree::{Shape, Tree};
 use crate::verify::{self, Identity};
 
@@ -71,6 +71,8 @@ pub struct Making<'a> {
     pub zeros: bool,
     /// Whether it was made before and is only looked for.
     pub find: bool,
+    /// Whether block devices may be written over.
+    pub allow_device: bool,
     /// Open files that directories may take.
     pub handles: usize,
     /// Ends it early.
@@ -108,6 +110,8 @@ pub enum Store {
         path: CString,
         /// Bytes.
         size: u64,
+        /// Keeps others from it, where it is written.
+        _claim: Option<OwnedFd>,
     },
 }
 
@@ -130,28 +134,50 @@ pub struct Fileset {
     pub holes: bool,
     /// The next directory that is listed, in filebench's order.
     pub next_dir: AtomicUsize,
-    lives: Box<[AtomicU32]>,
+    kept: Box<[Kept]>,
     identity: u64,
     stock: Option<Stock>,
 }
 
+/// What is kept of a file whose data are looked at.
+#[derive(Debug, Default)]
+struct Kept {
+    life: AtomicU32,
+    /// Bytes that it has at the least: those that it began with, and those up to where a write has ended.
+    length: AtomicU64,
+}
+
 impl Fileset {
-    /// Who a file's blocks say they are.
+    /// Who a file's blocks say they are, in the life that it has now.
     pub fn identity(&self, file: usize) -> Identity {
         Identity {
             file: mix64(self.identity ^ file as u64),
             life: self
-                .lives
+                .kept
                 .get(file)
-                .map_or(0, |life| life.load(Ordering::Relaxed)),
+                .map_or(0, |kept| kept.life.load(Ordering::Relaxed)),
         }
     }
 
-    /// The file begins a new life.
+    /// The file begins a new life, with nothing in it.
     pub fn reborn(&self, file: usize) {
-        if let Some(life) = self.lives.get(file) {
-            life.fetch_add(1, Ordering::Relaxed);
+        if let Some(kept) = self.kept.get(file) {
+            kept.life.fetch_add(1, Ordering::Relaxed);
+            kept.length.store(0, Ordering::Relaxed);
         }
+    }
+
+    /// Something was written in the file up to there.
+    pub fn reaches(&self, file: usize, end: u64) {
+        if let Some(kept) = self.kept.get(file) {
+            kept.length.fetch_max(end, Ordering::Relaxed);
+        }
+    }
+
+    /// Bytes that the file has at the least, as far as is known.
+    pub fn least(&self, file: usize) -> u64 {
+        let kept = self.kept.get(file);
+        kept.map_or(0, |kept| kept.length.load(Ordering::Relaxed))
     }
 
     /// Puts data of the fileset's entropy in place of `data`; whether there was something to do.
@@ -211,7 +237,7 @@ impl Fileset {
 
     /// Makes it, or finds it as it was made.
     pub fn make(plan: Plan, making: Making) -> Result<(Self, Made), String> {
-        if let Some(size) = device_at(&plan)? {
+        if let Some(size) = device::size_at(&plan)? {
             return Self::on_device(plan, size, making);
         }
         let tree = plan_tree(&plan, making.seed)?;
@@ -242,7 +268,7 @@ impl Fileset {
         let dirs_there = &dir_order[..share_of(dir_order.len(), plan.prealloc)];
         let files = Pool::new(marks(tree.files.len(), there).into_iter());
         let leaf_dirs = Pool::new(marks(tree.leaf_dirs.len(), dirs_there).into_iter());
-        let lives = if making.verify { tree.files.len() } else { 0 };
+        let kept = if making.verify { tree.files.len() } else { 0 };
         let fileset = Self {
             bytes: tree.bytes(),
             store: Store::Tree(places),
@@ -250,7 +276,7 @@ impl Fileset {
             leaf_dirs,
             holes: false,
             next_dir: AtomicUsize::new(0),
-            lives: (0..lives).map(|_| AtomicU32::new(0)).collect(),
+            kept: (0..kept).map(|_| Kept::default()).collect(),
             identity: mix64(making.seed) ^ mix64(plan.stream),
             stock: stock_of(&plan, making),
             plan,
@@ -261,6 +287,12 @@ impl Fileset {
         } else {
             made.add(fileset.write_all(there, absent, making)?);
             made.directories += fileset.make_leaf_dirs(dirs_there)?;
+        }
+        // Of files that are found and trusted nobody knows how long they are.
+        if !making.find || !fileset.plan.trust {
+            for &file in there {
+                fileset.reaches(file as usize, fileset.tree.files[file as usize].size);
+            }
         }
         Ok((fileset, made))
     }
@@ -275,14 +307,29 @@ impl Fileset {
                 plan.path.display()
             ));
         }
+        if !plan.read_only && !making.allow_device {
+            return Err(format!(
+                "{}: is a block device, which is written over only with --allow-device",
+                plan.path.display()
+            ));
+        }
+        let claim = if plan.read_only {
+            None
+        } else {
+            Some(device::claim(&path)?)
+        };
         let fileset = Self {
             bytes: size,
-            store: Store::Device { path, size },
+            store: Store::Device {
+                path,
+                size,
+                _claim: claim,
+            },
             files: Pool::new(std::iter::once(true)),
             leaf_dirs: Pool::new(std::iter::empty()),
             holes: false,
             next_dir: AtomicUsize::new(0),
-            lives: Box::default(),
+            kept: Box::default(),
             identity: 0,
             stock: stock_of(&plan, making),
             plan,
@@ -627,26 +674,6 @@ fn marks(count: usize, marked: &[u32]) -> Vec<bool> {
     marks
 }
 
-/// The size of the block device that a single file is, if it is one.
-fn device_at(plan: &Plan) -> Result<Option<u64>, String> {
-    let Ok(status) = rustix::fs::stat(&plan.path) else {
-        return Ok(None);
-    };
-    if FileType::from_raw_mode(status.st_mode) != FileType::BlockDevice {
-        return Ok(None);
-    }
-    let shown = plan.path.display();
-    if !plan.single {
-        return Err(format!(
-            "{shown}: is a block device, which only `define file` can be"
-        ));
-    }
-    std::fs::File::open(&plan.path)
-        .and_then(|file| sys::device_size(&file))
-        .map(Some)
-        .map_err(|error| format!("opening the device {shown}: {error}"))
-}
-
 /// Opens the directory that a fileset's tree is in, which is made if need be, and gives the tree's name there.
 fn open_parent(path: &Path, find: bool) -> Result<(OwnedFd, CString), String> {
     let shown = path.display();
@@ -771,6 +798,7 @@ mod tests {
             verify: false,
             zeros: false,
             find: false,
+            allow_device: false,
             handles: 1000,
             halt,
         }

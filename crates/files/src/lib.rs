@@ -3,6 +3,7 @@
 mod aio;
 mod built_in;
 mod compile;
+mod device;
 mod explain;
 mod fileset;
 mod multi;

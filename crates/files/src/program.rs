@@ -82,6 +82,17 @@ impl ThreadPlan {
         collect(&self.steps, &mut found);
         found
     }
+
+    /// The filesets that one of its flowops may work on: its own, or that of whatever the thread has in the slot.
+    pub fn filesets_of(&self, operation: &Operation) -> Vec<usize> {
+        match operation.fileset {
+            Some(fileset) if operation.fd > 0 => vec![fileset],
+            _ => {
+                let all = self.operations().into_iter();
+                all.filter_map(|operation| operation.fileset).collect()
+            }
+        }
+    }
 }
 
 fn collect<'a>(steps: &'a [Step], found: &mut Vec<&'a Operation>) {

@@ -201,7 +201,7 @@ impl FilesResult {
             warmup: Warmup {
                 operations: before.series.latency.len(),
                 errors: before.series.errors.by_name(),
-                elapsed_s: 0.0,
+                elapsed_s: ran.warmup_s,
             },
             operations: of(true),
             others: of(false),

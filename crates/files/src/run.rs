@@ -76,6 +76,8 @@ pub struct Ran {
     pub did: Vec<Did>,
     /// Before it.
     pub warmup: Vec<Did>,
+    /// How long that took.
+    pub warmup_s: f64,
     /// CPU time of the measured part.
     pub cpu: Cpu,
     /// What was found by looking at what was read.
@@ -424,12 +426,12 @@ impl Part<'_> {
         } else {
             EndedBy::Operations
         };
-        let elapsed_ns = match ended_by {
+        let whole_ns = match ended_by {
             EndedBy::Duration => shared.limit_ns,
             EndedBy::Operations => last_ns,
             EndedBy::Signal | EndedBy::Error => last_ns.min(shared.limit_ns),
-        }
-        .saturating_sub(warmup_ns);
+        };
+        let elapsed_ns = whole_ns.saturating_sub(warmup_ns);
         let names = shared.program.flowops.iter().enumerate();
         let drawn = std::mem::take(&mut *shared.drawn.lock());
         Ran {
@@ -443,6 +445,7 @@ impl Part<'_> {
             failure,
             did: self.did,
             warmup: self.warmup,
+            warmup_s: Duration::from_nanos(whole_ns.min(warmup_ns)).as_secs_f64(),
             cpu: self.measured_cpu,
             // The threads have ended: what they counted is all there is.
             verified: shared.verified.as_ref().map(|verified| verified.copy()),

@@ -20,6 +20,7 @@ use serde_json::json;
 
 use crate::built_in;
 use crate::compile::Defined;
+use crate::device::devices;
 use crate::explain::Explanation;
 use crate::fileset::{Fileset, Made, Making, Plan};
 use crate::multi;
@@ -90,6 +91,8 @@ pub struct Request<'a> {
     pub compat: bool,
     /// Its commands of the shell may run.
     pub allow_system: bool,
+    /// Block devices may be written over.
+    pub allow_device: bool,
     /// Data say where they belong, and are looked at.
     pub verify: bool,
     /// No `io_uring`.
@@ -127,7 +130,22 @@ impl From<Error> for Stop {
 pub fn check(request: &Request) -> Result<Vec<Finding>, Stop> {
     let variables = variables(request)?;
     let load = |name: &str| find(request.beside, name);
-    Ok(dyno_wml::check(request.script, variables, &load))
+    let mut findings = dyno_wml::check(request.script, variables, &load);
+    // What is wrong beyond that is said by whoever goes on with it.
+    if let Ok(looked) = look(request) {
+        for device in devices(&looked.program, &looked.plans).map_err(Stop::Usage)? {
+            let at = looked.defined_at[device.number];
+            findings.push(Finding {
+                severity: if device.written {
+                    Severity::Warning
+                } else {
+                    Severity::Note
+                },
+                error: Error::new(&request.script.name, at, device.told()),
+            });
+        }
+    }
+    Ok(findings)
 }
 
 /// What would be done.
@@ -182,6 +200,19 @@ pub fn carry_out(request: &Request) -> Result<FilesResult, Stop> {
             request.script.name
         )));
     }
+    let devices = devices(&looked.program, &looked.plans).map_err(Stop::Usage)?;
+    // The first phase leaves what is on a device alone.
+    let is_written = |written: bool| written && request.phase != Phase::Create;
+    if let Some(device) = devices.iter().find(|device| is_written(device.written))
+        && !request.allow_device
+    {
+        return Err(Stop::Usage(format!(
+            "{}:{}: {}",
+            request.script.name,
+            looked.defined_at[device.number],
+            device.told()
+        )));
+    }
     let output = Mutex::new(None);
     if let Some(out) = request.out {
         let names = looked
@@ -195,6 +226,11 @@ pub fn carry_out(request: &Request) -> Result<FilesResult, Stop> {
         *output.lock() = Some(created);
     }
     let mut walk = Walk::new(request, Some(&output))?;
+    walk.only_read = devices
+        .iter()
+        .filter(|device| !is_written(device.written))
+        .map(|device| device.number)
+        .collect();
     let ended = walk.whole();
     let creation = walk.creation;
     let about = |creation| About {
@@ -265,6 +301,8 @@ fn find(beside: Option<&Path>, name: &str) -> Option<Result<Script, Error>> {
 struct Looked {
     program: Program,
     plans: Vec<Plan>,
+    /// Where each of them is defined.
+    defined_at: Vec<Position>,
     systems: Vec<(Position, String)>,
     seconds: Option<f64>,
     mode: QuitMode,
@@ -303,6 +341,7 @@ fn look(request: &Request) -> Result<Looked, Stop> {
         seconds: walk.seconds(&asked)?,
         mode: walk.mode,
         rounds: 0,
+        defined_at: walk.defined.filesets.iter().map(|of| of.at).collect(),
         plans: walk.plans,
         systems: walk.systems,
     })
@@ -354,6 +393,8 @@ struct Walk<'a> {
     output: Option<&'a Mutex<Option<Output>>>,
     defined: Defined,
     plans: Vec<Plan>,
+    /// The block devices among them that nothing is written to.
+    only_read: Vec<usize>,
     filesets: Vec<Fileset>,
     creation: Option<Creation>,
     mode: QuitMode,
@@ -392,6 +433,7 @@ impl<'a> Walk<'a> {
                 flowops: Vec::new(),
             },
             plans: Vec::new(),
+            only_read: Vec::new(),
             filesets: Vec::new(),
             creation: None,
             mode: QuitMode::default(),
@@ -672,6 +714,7 @@ impl<'a> Walk<'a> {
             verify: request.verify,
             zeros: request.compat,
             find: request.phase == Phase::Run,
+            allow_device: request.allow_device,
             handles: handles(self.defined.processes.len()),
             halt: &request.halt,
         };
@@ -685,9 +728,11 @@ impl<'a> Walk<'a> {
             ended_ns: 0,
             made: Made::default(),
         });
-        for plan in &self.plans[self.filesets.len()..] {
-            let begun = Instant::now();
-            let (fileset, made) = Fileset::make(plan.clone(), making).map_err(|message| {
+        for number in self.filesets.len()..self.plans.len() {
+            let mut plan = self.plans[number].clone();
+            plan.read_only |= self.only_read.contains(&number);
+            let (begun, name) = (Instant::now(), plan.name.clone());
+            let (fileset, made) = Fileset::make(plan, making).map_err(|message| {
                 if request.halt.load(Ordering::Relaxed) {
                     Trouble::Halted
                 } else {
@@ -695,8 +740,7 @@ impl<'a> Walk<'a> {
                 }
             })?;
             self.say(&format!(
-                "{} populated: {} files, {:.3}MB; {} files written in {:.1} seconds",
-                plan.name,
+                "{name} populated: {} files, {:.3}MB; {} files written in {:.1} seconds",
                 fileset.tree.files.len(),
                 fileset.bytes as f64 / 1_048_576.0,
                 made.files,
@@ -854,26 +898,45 @@ impl<'a> Walk<'a> {
     /// What flowops do to filesets decides what is to be kept track of.
     fn settle_filesets(&mut self, program: &Program) {
         let mut made = vec![[false; 3]; self.filesets.len()];
+        // Up to where files are written at random places, if they are.
+        let mut random: Vec<Option<u64>> = vec![None; self.filesets.len()];
         let mut deletes_by_slot = false;
-        for operation in program.threads.iter().flat_map(|plan| plan.operations()) {
+        let operations = program.threads.iter().flat_map(|plan| {
+            let operations = plan.operations().into_iter();
+            operations.map(move |operation| (plan, operation))
+        });
+        for (plan, operation) in operations {
             deletes_by_slot |= operation.kind == FlowopType::DeleteFile;
+            if matches!(operation.kind, FlowopType::Write | FlowopType::AioWrite)
+                && operation.random
+            {
+                for fileset in plan.filesets_of(operation) {
+                    random[fileset] = random[fileset].max(Some(operation.working_set));
+                }
+            }
             let Some(fileset) = operation.fileset else {
                 continue;
             };
-            let [files, dirs, holes] = &mut made[fileset];
+            let [files, dirs, creates] = &mut made[fileset];
             *files |= matches!(
                 operation.kind,
                 FlowopType::CreateFile | FlowopType::DeleteFile
             );
             *dirs |= matches!(operation.kind, FlowopType::MakeDir | FlowopType::RemoveDir);
-            // Random places of files that are not written from begin to end.
-            *holes |= operation.random && operation.working_set > 0
-                || operation.kind == FlowopType::CreateFile;
+            *creates |= operation.kind == FlowopType::CreateFile;
         }
-        for (fileset, [files, dirs, holes]) in self.filesets.iter_mut().zip(made) {
+        for ((fileset, [files, dirs, creates]), random) in
+            self.filesets.iter_mut().zip(made).zip(random)
+        {
             fileset.files.fix(!files && !deletes_by_slot);
             fileset.leaf_dirs.fix(!dirs);
-            fileset.holes = holes;
+            // Only a random place can lie behind the end: of a file that was created empty, or that is too small for it.
+            fileset.holes = random.is_some_and(|working_set| {
+                let sizes = fileset.tree.files.iter().map(|file| file.size);
+                creates
+                    || fileset.plan.trust
+                    || sizes.min().is_some_and(|least| working_set > least)
+            });
         }
     }
 }

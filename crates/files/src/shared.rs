@@ -35,6 +35,8 @@ pub struct ProcessCounts {
     pub transfers: AtomicU64,
     /// Their bytes.
     pub bytes: AtomicU64,
+    /// How much of each was paid for with events, by whichever thread.
+    pub paid: [AtomicU64; 3],
 }
 
 /// What was found by looking at what was read.
@@ -47,7 +49,7 @@ pub struct Verified {
     /// Reads that met a write and were right when read again.
     pub read_again: AtomicU64,
     /// What was wrong, in [`Wrong::ALL`]'s order.
-    pub wrong: [AtomicU64; 4],
+    pub wrong: [AtomicU64; Wrong::ALL.len()],
     /// The first that was wrong, in words.
     pub first: Mutex<Option<String>>,
     /// Held while a file grows at its end, so that where data will lie is known; by file.

@@ -4,17 +4,29 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use crate::device;
 use crate::fileset::{Plan, plan_tree, share_of};
 use crate::program::Program;
 
-/// Refuses filesets that do not fit on their file systems, but for those of which nothing is written.
+/// Refuses filesets that do not fit on their file systems, or devices, but for those of which nothing is written.
 pub fn refuse_too_large(plans: &[Plan], seed: u64) -> Result<(), String> {
     let mut wanted: BTreeMap<u64, (u64, u64, &Plan)> = BTreeMap::new();
     for plan in plans.iter().filter(|plan| !plan.trust) {
+        let tree = plan_tree(plan, seed)?;
+        if let Some(size) = device::size_at(plan)? {
+            if tree.bytes() > size {
+                return Err(format!(
+                    "file {} is to have {} bytes, and the device {} has {size}; a smaller size is needed (--set)",
+                    plan.name,
+                    tree.bytes(),
+                    plan.path.display()
+                ));
+            }
+            continue;
+        }
         let Some((device, free)) = free_at(&plan.path) else {
             continue;
         };
-        let tree = plan_tree(plan, seed)?;
         let files = tree.files.len();
         let at_start = share_of(files, plan.prealloc) as f64 / files.max(1) as f64;
         let bytes = crate::number::count(tree.bytes() as f64 * at_start);

@@ -32,13 +32,21 @@ pub enum Wrong {
     Stale,
     /// Zeros where something was written.
     Zeros,
+    /// A file that ends before what was written in it.
+    Short,
     /// Anything else: bits that are not what was ever written here.
     Damaged,
 }
 
 impl Wrong {
     /// All of them, in order.
-    pub const ALL: [Self; 4] = [Self::Misplaced, Self::Stale, Self::Zeros, Self::Damaged];
+    pub const ALL: [Self; 5] = [
+        Self::Misplaced,
+        Self::Stale,
+        Self::Zeros,
+        Self::Short,
+        Self::Damaged,
+    ];
 
     /// Its name in results.
     pub const fn name(self) -> &'static str {
@@ -46,6 +54,7 @@ impl Wrong {
             Self::Misplaced => "misplaced",
             Self::Stale => "stale",
             Self::Zeros => "zeros",
+            Self::Short => "short",
             Self::Damaged => "damaged",
         }
     }

@@ -23,7 +23,7 @@ use crate::program::{Operation, Step, ThreadPlan};
 use crate::recording::Shard;
 use crate::shared::{ProcessCounts, QuitMode, Shared, Waiting};
 use crate::sys::{self, Memory};
-use crate::verify;
+use crate::verify::{self, Identity, Wrong};
 
 /// Slots for open files that a thread has, as the language says.
 pub const SLOTS: usize = 128;
@@ -49,6 +49,8 @@ enum End {
 enum Flow {
     /// It was done, with so many bytes.
     Did(u64),
+    /// It was begun, with so many bytes: it is recorded as done or failed when it has ended.
+    Begun(u64),
     /// There was nothing to do.
     Nothing,
     /// It failed.
@@ -65,6 +67,10 @@ struct Slot {
     /// Which file it is, or was: the fileset and the index. Kept when it is closed.
     entry: Option<(usize, usize)>,
     position: u64,
+    /// Who its blocks say they are: the file may begin another life when this one, deleted, is still open.
+    identity: Option<Identity>,
+    /// It was deleted since it was opened.
+    deleted: bool,
 }
 
 /// What a thread remembers of one of its flowops.
@@ -240,6 +246,7 @@ impl<'a> Worker<'a> {
         let ns = self.shared.clock.delta_as_nanos(begun, end);
         match flow {
             Flow::Did(bytes) => self.did(operation, ns, end, bytes),
+            Flow::Begun(bytes) => self.count(operation, end, bytes),
             Flow::Nothing => self.over(now),
             Flow::Failed(kind, message) => self.failed(operation, ns, kind, message),
             Flow::End => Err(End::Now),
@@ -249,8 +256,18 @@ impl<'a> Worker<'a> {
     /// Notes an operation that was done.
     #[inline]
     fn did(&mut self, operation: &Operation, ns: u64, end: u64, bytes: u64) -> Result<(), End> {
-        let shard = &self.shard[operation.index];
-        shard.note(ns, bytes);
+        let shard = self.shard;
+        shard[operation.index].note(ns, bytes);
+        let counted = self.count(operation, end, bytes);
+        if counted.is_err() {
+            shard[operation.index].note_late(bytes);
+        }
+        counted
+    }
+
+    /// Counts an operation for whoever asks how many there were; whether it ended in time.
+    #[inline]
+    fn count(&mut self, operation: &Operation, end: u64, bytes: u64) -> Result<(), End> {
         let own = &mut self.own[operation.local];
         own.operations += 1;
         own.bytes += bytes;
@@ -262,7 +279,6 @@ impl<'a> Worker<'a> {
             self.last_ns = since;
         }
         if since > self.shared.limit_ns {
-            shard.note_late(bytes);
             return Err(End::Now);
         }
         Ok(())
@@ -491,12 +507,19 @@ impl<'a> Worker<'a> {
             // Advice that is not taken changes nothing.
             let _ = rustix::fs::fadvise(&open, 0, None, Advice::Random);
         }
+        self.put_in(slot, open, (set, file));
+        Ok(())
+    }
+
+    fn put_in(&mut self, slot: usize, open: OwnedFd, (set, file): (usize, usize)) {
+        let verified = self.shared.verified.is_some();
         self.slots[slot] = Slot {
             open: Some(open),
             entry: Some((set, file)),
             position: 0,
+            identity: verified.then(|| self.shared.filesets[set].identity(file)),
+            deleted: false,
         };
-        Ok(())
     }
 
     /// Sees to it that the slot has an open file, which is no operation of its own: its time is not counted either.
@@ -561,12 +584,8 @@ impl<'a> Worker<'a> {
                 fileset.files.left(file);
                 failure(error, &format!("creating {}", fileset.describe(file)))
             })?;
+        self.put_in(slot, open, (set, file));
         fileset.files.made(file, true);
-        self.slots[slot] = Slot {
-            open: Some(open),
-            entry: Some((set, file)),
-            position: 0,
-        };
         Ok(Flow::Did(0))
     }
 
@@ -606,6 +625,13 @@ impl<'a> Worker<'a> {
             {
                 return Ok(Flow::Nothing);
             }
+            if self.shared.verified.is_some() {
+                // What a write reaches is this life's, not the next one's.
+                self.end_writes();
+            }
+            for slot in &mut self.slots {
+                slot.deleted |= slot.open.is_some() && slot.entry == Some((set, file));
+            }
             (set, file)
         } else {
             let (set, fileset) = self.fileset(operation)?;
@@ -631,14 +657,13 @@ impl<'a> Worker<'a> {
     }
 
     fn stat_file(&mut self, operation: &Operation) -> Attempt<Flow> {
-        if operation.fd > 0
-            && let Some(open) = &self.slots[operation.fd].open
-        {
-            rustix::fs::fstat(open).map_err(|error| failure(error, "looking at an open file"))?;
+        if operation.fd > 0 && self.slots[operation.fd].open.is_some() {
+            self.length(operation.fd)?;
             return Ok(Flow::Did(0));
         }
         let (_, fileset) = self.fileset(operation)?;
         let file = self.pick(operation, &fileset.files, Want::Use, false)?;
+        let least = fileset.least(file);
         let status = match &fileset.store {
             Store::Tree(places) => {
                 let entry = &fileset.tree.files[file];
@@ -647,9 +672,61 @@ impl<'a> Worker<'a> {
             Store::Device { path, .. } => rustix::fs::stat(path.as_c_str()),
         };
         fileset.files.close(file);
-        status
+        let status = status
             .map_err(|error| failure(error, &format!("looking at {}", fileset.describe(file))))?;
+        self.refuse_short(fileset, file, status.st_size, least)?;
         Ok(Flow::Did(0))
+    }
+
+    /// The length of the open file in a slot, which is not less than what was written.
+    fn length(&self, slot: usize) -> Attempt<u64> {
+        let (open, fileset, file) = self.in_slot(slot)?;
+        let least = self.least(slot);
+        let status =
+            rustix::fs::fstat(open).map_err(|error| failure(error, "looking at an open file"))?;
+        self.refuse_short(fileset, file, status.st_size, least)
+    }
+
+    /// Bytes that the file in a slot has at the least, as far as is known: 0 where nothing is kept of it.
+    #[inline]
+    fn least(&self, slot: usize) -> u64 {
+        match &self.slots[slot] {
+            Slot {
+                entry: Some((set, file)),
+                deleted: false,
+                ..
+            } => self.shared.filesets[*set].least(*file),
+            _ => 0,
+        }
+    }
+
+    /// `least` was known before the length was asked for.
+    fn refuse_short(
+        &self,
+        fileset: &Fileset,
+        file: usize,
+        length: i64,
+        least: u64,
+    ) -> Attempt<u64> {
+        let length = u64::try_from(length).unwrap_or(0);
+        if length >= least {
+            return Ok(length);
+        }
+        let message = format!(
+            "{} is short: {length} bytes, of at least {least} that were written",
+            fileset.describe(file)
+        );
+        Err(self.wrong(Wrong::Short, message))
+    }
+
+    /// Counts what is not as it was written.
+    #[cold]
+    fn wrong(&self, wrong: Wrong, message: String) -> Flow {
+        if let Some(verified) = &self.shared.verified {
+            verified.count(wrong);
+            verified.first.lock().get_or_insert(message.clone());
+        }
+        Flow::Failed(ErrorKind::WrongValue, message)
     }
 
     /// The bytes of a file that are worked on.
@@ -738,11 +815,11 @@ impl<'a> Worker<'a> {
         let mut begin = position;
         let mut got = match position {
             AT_END => 0,
-            _ => self.read_at(slot, place, index(size), position)?,
+            _ => self.read_on(slot, place, index(size), position)?,
         };
         if got == 0 && !operation.random && position > 0 {
             begin = 0;
-            got = self.read_at(slot, place, index(size), 0)?;
+            got = self.read_on(slot, place, index(size), 0)?;
         }
         if got == 0 {
             return Err(Flow::Failed(
@@ -755,6 +832,18 @@ impl<'a> Worker<'a> {
         }
         self.verify(slot, place, got, begin)?;
         Ok(Flow::Did(got as u64))
+    }
+
+    /// One read, which ends early only where the file does.
+    #[inline]
+    fn read_on(&mut self, slot: usize, place: usize, length: usize, offset: u64) -> Attempt<usize> {
+        let least = self.least(slot);
+        let got = self.read_at(slot, place, length, offset)?;
+        if got < length && offset + (got as u64) < least {
+            // Or it was more than the system reads at once.
+            self.length(slot)?;
+        }
+        Ok(got)
     }
 
     /// One read; however often the system interrupts it.
@@ -808,13 +897,14 @@ impl<'a> Worker<'a> {
         let place = self.place(index(size), operation.direct)?;
         let mut offset = 0;
         loop {
-            let got = self.read_at(slot, place, index(size), offset)?;
-            if got > 0 {
-                self.verify(slot, place, got, offset)?;
+            let got = self.read_on(slot, place, index(size), offset)?;
+            if got == 0 {
+                break;
             }
+            self.verify(slot, place, got, offset)?;
             offset += got as u64;
-            // Less than was asked for is the end.
-            if got < index(size) {
+            // Behind an odd length is the end, which cannot be asked for past the page cache.
+            if operation.direct && !got.is_multiple_of(verify::BLOCK) {
                 break;
             }
         }
@@ -840,7 +930,18 @@ impl<'a> Worker<'a> {
                 }
             }
         }
+        if let Some((set, file)) = self.kept_in(slot) {
+            self.shared.filesets[set].reaches(file, offset + length as u64);
+        }
         Ok(())
+    }
+
+    /// The file in a slot, if its length is kept track of: with `--verify`, and until it is deleted.
+    #[inline]
+    fn kept_in(&self, slot: usize) -> Option<(usize, usize)> {
+        let slot = &self.slots[slot];
+        slot.entry
+            .filter(|_| slot.identity.is_some() && !slot.deleted)
     }
 
     fn write(&mut self, operation: &Operation) -> Attempt<Flow> {
@@ -934,15 +1035,13 @@ impl<'a> Worker<'a> {
     /// The same with data that say where they belong, for which it must be known where the end is.
     fn append_signed(&mut self, slot: usize, place: usize, length: usize) -> Attempt<()> {
         let shared = self.shared;
-        let (open, _, file) = self.in_slot(slot)?;
+        let (_, _, file) = self.in_slot(slot)?;
         let _held = shared
             .verified
             .as_ref()
             .map(|verified| verified.growing[file % verified.growing.len()].lock());
-        let end = rustix::fs::fstat(open)
-            .map_err(|error| failure(error, "looking at an open file"))?
-            .st_size;
-        self.write_at(slot, place, length, u64::try_from(end).unwrap_or(0))
+        let end = self.length(slot)?;
+        self.write_at(slot, place, length, end)
     }
 
     /// Puts what is to be written where it is written from, if the fileset asks for data of its own.
@@ -963,11 +1062,11 @@ impl<'a> Worker<'a> {
         let Some(verified) = &self.shared.verified else {
             return self.fill(slot, place, length);
         };
-        let (_, fileset, file) = self.in_slot(slot)?;
+        let identity = self.identity(slot)?;
         let write = verified.writes.fetch_add(1, Ordering::Relaxed) + 1;
         let data = &mut self.memory.all()[place..place + length];
         #[allow(clippy::cast_possible_truncation)] // it only tells writes apart
-        verify::fill(fileset.identity(file), write as u32, offset, data);
+        verify::fill(identity, write as u32, offset, data);
         // Time spent on it is not the store's; of several writes of one operation only that of the last is told.
         self.begun = self.shared.clock.raw();
         Ok(())
@@ -990,7 +1089,7 @@ impl<'a> Worker<'a> {
         };
         verified.reads.fetch_add(1, Ordering::Relaxed);
         let (_, fileset, file) = self.in_slot(slot)?;
-        let identity = fileset.identity(file);
+        let identity = self.identity(slot)?;
         for attempt in 0.. {
             let data = &self.memory.all()[place..place + length];
             let Err((at, wrong)) = verify::check(identity, offset, data, fileset.holes) else {
@@ -1007,16 +1106,19 @@ impl<'a> Worker<'a> {
                     continue;
                 }
             }
-            verified.count(wrong);
             let message = format!(
                 "{} is {} at {at}: not what was written there",
                 fileset.describe(file),
                 wrong.name()
             );
-            verified.first.lock().get_or_insert(message.clone());
-            return Err(Flow::Failed(ErrorKind::WrongValue, message));
+            return Err(self.wrong(wrong, message));
         }
         Ok(())
+    }
+
+    fn identity(&self, slot: usize) -> Attempt<Identity> {
+        let identity = self.slots[slot].identity;
+        identity.ok_or_else(|| refused(&format!("slot {slot} has no open file")))
     }
 
     fn fsync(&mut self, operation: &Operation) -> Attempt<Flow> {
@@ -1129,6 +1231,7 @@ impl<'a> Worker<'a> {
             self.begun = self.shared.clock.raw();
         }
         self.sign(slot, place, length, offset)?;
+        let kept = self.kept_in(slot);
         let (Some(open), Some(aio)) = (&self.slots[slot].open, &mut self.aio) else {
             return Err(refused("asynchronous writes are not ready"));
         };
@@ -1136,13 +1239,20 @@ impl<'a> Worker<'a> {
         let pending = Pending {
             flowop: operation.index,
             begun: self.begun,
+            took: (0, false),
             length,
             // What says where it belongs must not be written over by the next before it is written.
             data: self.shared.verified.as_ref().map(|_| data.into()),
+            reaches: kept.map(|(set, file)| (set, file, offset + size)),
         };
-        aio.write(open.as_fd(), data, offset, pending)
+        let key = aio
+            .write(open.as_fd(), data, offset, pending)
             .map_err(|error| of_system(&error, "beginning a write"))?;
-        Ok(Flow::Did(size))
+        let now = self.shared.clock.raw();
+        let late = self.shared.since_start(now) > self.shared.limit_ns;
+        aio.took(key, self.shared.clock.delta_as_nanos(self.begun, now), late);
+        self.ended = Some(now);
+        Ok(Flow::Begun(size))
     }
 
     fn await_writes(&mut self, _: &Operation) -> Attempt<Flow> {
@@ -1188,11 +1298,24 @@ impl<'a> Worker<'a> {
         let Pending {
             flowop,
             begun,
+            took,
             length,
+            reaches,
             ..
         } = ended.pending;
         let (kind, message) = match ended.written {
-            Ok(written) if written == length => return,
+            Ok(written) if written == length => {
+                let (ns, late) = took;
+                let shard = &self.shard[flowop];
+                shard.note(ns, length as u64);
+                if late {
+                    shard.note_late(length as u64);
+                }
+                if let Some((set, file, end)) = reaches {
+                    self.shared.filesets[set].reaches(file, end);
+                }
+                return;
+            }
             Ok(written) => (
                 ErrorKind::Io,
                 format!("{written} of {length} bytes were written"),
@@ -1326,16 +1449,26 @@ impl<'a> Worker<'a> {
         if self.shared.source.is_none() {
             return Ok(Flow::Nothing);
         }
-        let used = match (operation.kind, operation.target) {
-            (FlowopType::BwLimit, Some(target)) => self.own[target].bytes,
-            (_, Some(target)) => self.own[target].operations,
-            (FlowopType::BwLimit, None) => self.process.bytes.load(Ordering::Relaxed),
-            (FlowopType::IopsLimit, None) => self.process.transfers.load(Ordering::Relaxed),
-            (_, None) => self.process.operations.load(Ordering::Relaxed),
+        let process = self.process;
+        let [paid_operations, paid_transfers, paid_bytes] = &process.paid;
+        let (of_process, paid) = match operation.kind {
+            FlowopType::BwLimit => (&process.bytes, paid_bytes),
+            FlowopType::IopsLimit => (&process.transfers, paid_transfers),
+            _ => (&process.operations, paid_operations),
+        };
+        let used = match operation.target.map(|target| &self.own[target]) {
+            Some(target) if operation.kind == FlowopType::BwLimit => target.bytes,
+            Some(target) => target.operations,
+            None => of_process.load(Ordering::Relaxed),
         };
         let own = &mut self.own[operation.local];
-        let since = used - own.paid;
-        own.paid = used;
+        let before = if operation.target.is_none() && !self.shared.compat {
+            // What the process did is paid for once, whatever its threads.
+            paid.fetch_max(used, Ordering::Relaxed)
+        } else {
+            std::mem::replace(&mut own.paid, used)
+        };
+        let since = used.saturating_sub(before);
         // In filebench the first look only notes how far it is.
         let first = !own.begun;
         own.begun |= used > 0;

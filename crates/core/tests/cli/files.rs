@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use crate::support::{Folder, PROGRAM, complaints, read_json, schema, schema_folder};
 
-fn files(folder: &Folder, words: &[&str]) -> Output {
+pub fn files(folder: &Folder, words: &[&str]) -> Output {
     Command::new(PROGRAM)
         .arg("files")
         .args(words)
@@ -20,19 +20,19 @@ fn files(folder: &Folder, words: &[&str]) -> Output {
         .unwrap()
 }
 
-fn text(bytes: &[u8]) -> String {
+pub fn text(bytes: &[u8]) -> String {
     String::from_utf8(bytes.to_vec()).unwrap()
 }
 
 /// Writes a workload whose `DIR` is the folder's; gives its path.
-fn workload(folder: &Folder, name: &str, content: &str) -> String {
+pub fn workload(folder: &Folder, name: &str, content: &str) -> String {
     let path = folder.path(name);
     fs::write(&path, content.replace("DIR", &folder.text("data"))).unwrap();
     path.to_str().unwrap().to_owned()
 }
 
 /// Runs a workload to its end; gives its result, which must be as the schema says.
-fn result(folder: &Folder, words: &[&str]) -> Value {
+pub fn result(folder: &Folder, words: &[&str]) -> Value {
     let out = folder.text("out");
     let ran = files(folder, &[words, &["--out", &out]].concat());
     assert_eq!(ran.status.code(), Some(0), "{}", text(&ran.stderr));
@@ -42,7 +42,7 @@ fn result(folder: &Folder, words: &[&str]) -> Value {
     result
 }
 
-fn refused(folder: &Folder, words: &[&str], status: i32, expected: &str) {
+pub fn refused(folder: &Folder, words: &[&str], status: i32, expected: &str) {
     let ran = files(folder, words);
     let message = text(&ran.stderr);
     assert_eq!(ran.status.code(), Some(status), "{message}");
@@ -255,7 +255,7 @@ fn data_that_are_not_what_was_written_fail_the_run() {
     assert!(good["verified"]["reads"].as_u64().unwrap() > 10);
     assert_eq!(
         good["verified"]["wrong"],
-        json!({"misplaced": 0, "stale": 0, "zeros": 0, "damaged": 0})
+        json!({"misplaced": 0, "stale": 0, "zeros": 0, "short": 0, "damaged": 0})
     );
     let words = [path.as_str(), "--verify", "--seconds", "1"];
     result(&folder, &[&words[..], &["--phase", "create"]].concat());
@@ -273,6 +273,84 @@ fn data_that_are_not_what_was_written_fail_the_run() {
         1,
         "is damaged at",
     );
+}
+
+/// Runs a workload that makes, reads and deletes files with `--verify` while all of its files meet with `accident`.
+fn verified_with_accidents(accident: impl Fn(&fs::File)) -> (Output, Value) {
+    let folder = Folder::new();
+    let path = workload(
+        &folder,
+        "made.f",
+        "define fileset name=set,path=DIR,entries=20,size=16k,dirwidth=100,prealloc=80
+         define process name=p { thread name=t {
+           flowop createfile name=c,filesetname=set,fd=1
+           flowop writewholefile name=w,fd=1,iosize=4k
+           flowop closefile name=cc,fd=1
+           flowop deletefile name=d,filesetname=set
+           flowop openfile name=o,filesetname=set,fd=2
+           flowop readwholefile name=r,fd=2,iosize=4k
+           flowop closefile name=oc,fd=2
+           flowop delay name=s,value=0.001 } }
+         run",
+    );
+    let out = folder.text("out");
+    let words = [
+        "files",
+        &path,
+        "--verify",
+        "--seconds",
+        "0.5",
+        "--out",
+        &out,
+    ];
+    let child = Command::new(PROGRAM)
+        .args(words)
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let begun = Instant::now();
+    while begun.elapsed() < Duration::from_millis(450) {
+        for directory in fs::read_dir(folder.path("data/set")).into_iter().flatten() {
+            let Ok(files) = fs::read_dir(directory.unwrap().path()) else {
+                continue;
+            };
+            for file in files.flatten() {
+                if let Ok(file) = fs::OpenOptions::new().write(true).open(file.path()) {
+                    accident(&file);
+                }
+            }
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    let ran = child.wait_with_output().unwrap();
+    (ran, read_json(&folder.path("out/result.json")))
+}
+
+#[test]
+fn zeros_in_files_that_a_workload_made_are_found() {
+    use std::os::unix::fs::FileExt;
+    let (ran, result) = verified_with_accidents(|file| {
+        let length = file.metadata().unwrap().len();
+        file.write_all_at(&vec![0; usize::try_from(length).unwrap()], 0)
+            .unwrap();
+    });
+    assert_eq!(ran.status.code(), Some(1), "{}", text(&ran.stderr));
+    assert!(result["verified"]["wrong"]["zeros"].as_u64().unwrap() > 0);
+}
+
+#[test]
+fn files_that_lose_their_ends_are_found() {
+    let (ran, result) = verified_with_accidents(|file| file.set_len(0).unwrap());
+    assert_eq!(ran.status.code(), Some(1), "{}", text(&ran.stderr));
+    assert!(result["verified"]["wrong"]["short"].as_u64().unwrap() > 0);
+}
+
+#[test]
+fn nothing_is_wrong_with_files_that_are_written_made_and_deleted_while_others_read_them() {
+    let (ran, result) = verified_with_accidents(|_| {});
+    assert_eq!(ran.status.code(), Some(0), "{}", text(&ran.stderr));
+    assert!(result["verified"]["reads"].as_u64().unwrap() > 10);
 }
 
 #[test]

@@ -9,6 +9,8 @@ mod drive;
 mod drive_failures;
 mod drive_stops;
 mod files;
+mod files_devices;
+mod files_flowops;
 mod flame;
 mod freeze;
 mod glass;
