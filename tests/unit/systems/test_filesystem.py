@@ -400,7 +400,7 @@ def test_words_of_mkfs_never_reach_a_second_device(
     monkeypatch.chdir(workspace)
     system = made(place, **options, mkfs=["-d", "single", "beside"])
     for step in (system.provision, system.prepare):
-        with pytest.raises(RunError, match=rf"mkfs would be told 'beside', and {workspace}/beside is there: .* leave"):
+        with pytest.raises(RunError, match=rf"mkfs would be told 'beside', and {workspace}/beside is there, .* leave"):
             step(LIMIT_S)
     assert UUID in said("blkid", "--probe", str(disk))
     system.destroy()
