@@ -26,6 +26,7 @@ class PlainRunner:
         self.host = host
         self.complaint = ""
         self.interrupted = False
+        self.limit = LIMIT_S
         self.measured: Measured | None = None
         self.commands: list[tuple[str, ...]] = []
 

@@ -83,11 +83,23 @@ def test_the_study_of_journal_modes_runs_whole_at_smoke(dyno: Dyno, tmp_path: Pa
         "ext4_journal_oltp.csv",
         "ext4_journal_videoserver.csv",
     ]
+    # What was required is of requests, which the reads of pages stand for: a third of all operations.
+    required = {each["response"]: each["cells"] for each in shown["targets"]}
+    assert set(required) == {"read.latency_mean", "read.throughput", "disk.busy_share"}
+    assert all(cell["mean"] > 0 for cell in required["read.throughput"])
+    requests, operations = (medians(runs, name, workload="webserver") for name in ("read.throughput", "throughput"))
+    assert all(0.3 * operations[mode] < requests[mode] < 0.34 * operations[mode] for mode in MODES)
     findings = {each["id"]: each for each in shown["claims"]}
     assert set(findings) >= {"journal-writes-more", "read-order", "videoserver-alike", "more-threads-slower-op"}
     assert (findings["oltp-journal-fastest"]["here"], findings["oltp-journal-fastest"]["verdict"]) == ("disk", "open")
     page = (folder / "report.html").read_text()
-    for said in ("497,140", "1,671", "disk.write_amplification", "journal writes about 40 % more"):
+    for said in (
+        "497,140",
+        "1,671",
+        "disk.write_amplification",
+        "journal writes about 40 % more",
+        "1.77 and 1.72 times",
+    ):
         assert said in page, said
     assert loop_devices(str(tmp_path)) == []
     assert mounts_below(str(tmp_path)) == []

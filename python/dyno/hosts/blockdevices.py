@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any
 
-from pydantic import Field, model_validator
+from pydantic import Field, field_validator, model_validator
 
 from dyno.hosts.devices import Mount, mounts_of
 from dyno.model.base import Frozen, RunError
@@ -31,11 +31,24 @@ class Identity(Frozen):
     wwn: Annotated[Word | None, Field(description="its World Wide Name")] = None
     uuid: Annotated[
         Word | None,
-        Field(description="of the file system, or else the partition table, that is on it; a new one gets it again"),
+        Field(
+            description="of the file system, or else the partition table (GPT), that is on it; a new one gets it again"
+        ),
     ] = None
     partuuid: Annotated[Word | None, Field(description="of the partition that it is")] = None
     model: Annotated[Word | None, Field(description="its model, with `size`")] = None
     size: Annotated[Size | None, Field(gt=0, description="its size, with `model`")] = None
+
+    @field_validator("uuid")
+    @classmethod
+    def _a_new_file_system_can_have_it(cls, value: str | None) -> str | None:
+        # A table of DOS, FAT and NTFS have shorter ones: after the first mkfs the device would not be known any more.
+        if value is not None and _UUID.fullmatch(value) is None:
+            raise ValueError(
+                f"{value!r} is of a kind that ext4, xfs and btrfs cannot have, so a new one would not be known by it; "
+                "write serial, wwn, partuuid, or model and size in place of it"
+            )
+        return value
 
     @model_validator(mode="after")
     def _says_enough(self) -> Identity:
@@ -47,7 +60,7 @@ class Identity(Frozen):
 
     def kept(self, kind: str) -> tuple[str, ...]:
         """The words by which mkfs of that kind gives a new file system the UUID that the device is known by."""
-        if self.uuid is None or _UUID.fullmatch(self.uuid) is None:
+        if self.uuid is None:
             return ()
         return ("-m", f"uuid={self.uuid}") if kind == "xfs" else ("-U", self.uuid)
 
@@ -97,6 +110,7 @@ def claim(device: Path, identity: Identity, ask: Ask, *, least: int) -> Path:
         raise RunError(f"{why}; choose another system.config.device")
     found = look_at(node, ask)
     refuse_another(device, identity, found)
+    refuse_alike(node, identity, ask)
     try:
         handle = os.open(node, os.O_RDWR | os.O_EXCL | os.O_CLOEXEC)
     except OSError as error:
@@ -115,13 +129,36 @@ def refuse_another(device: Path, identity: Identity, found: Found) -> None:
     ]
     if not wrong:
         return
-    said = ", ".join(f"{key}: {value}" for key, value in found.tells.items())
+    said = ", ".join(f"{key}: {value}" for key, value in found.tells.items() if _is_kept(key, value))
     given = ", ".join(f"{key} {found.tells.get(key, 'none')}, not {getattr(identity, key)}" for key in wrong)
     holds = f"; it holds {found.holds}" if found.holds else ""
     raise RunError(
         f"{device} is not the device of system.config.identity: it has {given}{holds}. If it is the one that may be "
         f"lost, its identity is {{{said}}}"
     )
+
+
+def _is_kept(key: str, value: str | int) -> bool:
+    return key != "uuid" or _UUID.fullmatch(str(value)) is not None
+
+
+def refuse_alike(node: Path, identity: Identity, ask: Ask) -> None:
+    """Raise RunError where only model and size are said of a device, and another of this machine has the same."""
+    if set(identity.model_dump(exclude_none=True)) != {"model", "size"}:
+        return
+    told = json.loads(ask(["lsblk", "--json", "--bytes", "--nodeps", "--output", "PATH,MODEL,SIZE"]))
+    others = [
+        each["path"]
+        for each in told["blockdevices"]
+        if Path(each["path"]).resolve() != node
+        and _same(str(identity.model), (each["model"] or "").strip())
+        and int(each["size"]) == identity.size
+    ]
+    if others:
+        raise RunError(
+            f"model and size do not tell {node} from {', '.join(others)}, of the same model and size: write its serial "
+            "or wwn as system.config.identity (`lsblk -o +SERIAL,WWN`)"
+        )
 
 
 def _same(asked: str | int, found: str | int | None) -> bool:

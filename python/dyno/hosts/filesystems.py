@@ -200,6 +200,17 @@ def mkfs_command(spec: FileSystem, device: Path) -> list[str]:
     return [mkfs(spec.kind) or f"mkfs.{spec.kind}", *words, *own, str(device)]
 
 
+def refuse_files(words: Sequence[str]) -> None:
+    """Raise RunError where a word of mkfs names a file or device in the folder where dyno was started."""
+    for word in words:
+        for part in re.split("[,=]", word):
+            if part and Path(part).exists() and not Path(part).is_dir():
+                raise RunError(
+                    f"mkfs would be told {word!r}, and {Path(part).absolute()} is there, which it might write over; "
+                    "leave that word out, or start dyno in another folder"
+                )
+
+
 def mount_command(spec: FileSystem, device: Path, folder: Path) -> list[str]:
     """The command that mounts it."""
     options = ",".join((*_MAKERS[spec.kind].mount, *spec.mount))
@@ -226,6 +237,11 @@ def attest_direct_io(device: Path, image: Path, *, asked: bool, key: str = KEY) 
             f"choose another folder, or set {key}.direct_io to false"
         )
     raise RunError(f"{device} does direct I/O on {below.kind} of {below.point}, and {key}.direct_io is false")
+
+
+def does_direct_io(device: Path) -> bool:
+    """What a loop device says of itself."""
+    return Path("/sys/class/block", device.resolve().name, "loop/dio").read_text().strip() == "1"
 
 
 def _passes_by_the_cache(device: Path, image: Path) -> bool:
@@ -288,7 +304,7 @@ def facts(spec: FileSystem, device: Path, mount: Mount, image: Path | None) -> d
     queue = Path("/sys/class/block", device.resolve().name).resolve()
     queue = queue.parent if (queue / "partition").exists() else queue
     of_image: dict[str, Scalar] = (
-        {} if image is None else {"direct_io": spec.direct_io, "image_on": mount_of(image).kind}
+        {} if image is None else {"direct_io": does_direct_io(device), "image_on": mount_of(image).kind}
     )
     return {
         "type": mount.kind,

@@ -6,6 +6,7 @@ that the next run may have them again.
 
 from __future__ import annotations
 
+import contextlib
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -47,7 +48,9 @@ class Until:
 @dataclass(frozen=True)
 class _Image:
     change: Change
-    device: Path
+    device: Path | None
+    """None until it was seen to do what was asked."""
+
     size: int
     direct_io: bool
 
@@ -88,7 +91,7 @@ class Volumes:
         """
         image = image.resolve()
         known = self._images.get(image)
-        if known is not None and (known.size, known.direct_io) == (size, direct_io):
+        if known is not None and known.device is not None and (known.size, known.direct_io) == (size, direct_io):
             filesystems.fill_in(image, size)
             return known.device
         self._detached(image)
@@ -96,12 +99,16 @@ class Volumes:
         if written:
             filesystems.write_all(image, size, until.deadline)
         change = self._undo.will(Change("loop", {"file": str(image)}))
-        device = Path()
-        self._images[image] = _Image(change, device, size, direct_io)
+        self._images[image] = _Image(change, None, size, direct_io)
         words = ["losetup", "--find", "--show", f"--direct-io={'on' if direct_io else 'off'}", str(image)]
-        device = Path(self._do(words, until).strip())
+        try:
+            device = Path(self._do(words, until).strip())
+            filesystems.attest_direct_io(device, image, asked=direct_io, key=key)
+        except BaseException:
+            with contextlib.suppress(UndoError):  # told by the next attempt, or by what undoes all in the end
+                self.detach(image)
+            raise
         self._images[image] = _Image(change, device, size, direct_io)
-        filesystems.attest_direct_io(device, image, asked=direct_io, key=key)
         return device
 
     def attach_file(self, file: Path, *, direct_io: bool, until: Until) -> Path:
@@ -110,10 +117,14 @@ class Volumes:
         change = self._undo.will(Change("loop", {"file": str(file)}))
         self._files[file] = change
         words = ["losetup", "--find", "--show", f"--direct-io={'on' if direct_io else 'off'}", str(file)]
-        device = Path(self._do(words, until).strip())
-        is_direct = Path("/sys/class/block", device.name, "loop/dio").read_text().strip() == "1"
-        if is_direct != direct_io:
-            raise RunError(f"{device} does {'' if is_direct else 'no '}direct I/O on {file}")
+        try:
+            device = Path(self._do(words, until).strip())
+            if (is_direct := filesystems.does_direct_io(device)) != direct_io:
+                raise RunError(f"{device} does {'' if is_direct else 'no '}direct I/O on {file}")
+        except BaseException:
+            with contextlib.suppress(UndoError):
+                self.detach_file(file)
+            raise
         return device
 
     def detach_file(self, file: Path) -> None:
@@ -130,6 +141,7 @@ class Volumes:
 
     def make(self, spec: FileSystem, device: Path, until: Until) -> None:
         """Make a file system on a device: what was there is gone. Raises RunError."""
+        filesystems.refuse_files(spec.mkfs)
         self._do(filesystems.mkfs_command(spec, device), until)
 
     def mount(self, spec: FileSystem, device: Path, folder: Path, until: Until) -> float:

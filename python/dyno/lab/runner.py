@@ -52,7 +52,7 @@ class WatchedRunner:
         self.measured: Measured | None = None
         self.host = host
         self.logs = logs
-        self._limit = limit
+        self.limit = limit
         self._guard = guard
         self._interrupt = interrupt
         self._listener = listener
@@ -118,8 +118,8 @@ class WatchedRunner:
                     self._tell(line, told, number)
             if self._interrupt.requested:
                 return
-            if time.monotonic() - begun > self._limit:
-                raise RunError(f"the driver did not end within {format_duration(self._limit)}, its limit")
+            if time.monotonic() - begun > self.limit:
+                raise RunError(f"the driver did not end within {format_duration(self.limit)}, its limit")
             self._guard.watch()
 
     def _tell(self, line: str, told: list[float], number: int) -> None:

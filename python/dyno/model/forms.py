@@ -13,6 +13,8 @@ from pydantic import AfterValidator, BeforeValidator, WithJsonSchema
 _CPUS = r"[0-9]{1,5}(-[0-9]{1,5})?(,[0-9]{1,5}(-[0-9]{1,5})?)*"
 _SETTING = r"[a-z0-9_-]+(\.[a-z0-9_-]+)+"
 _NOT_FOR_DATA = ("bind", "rbind", "move", "remount", "loop", "ro")
+_OF_A_DEVICE = re.compile(r"(?:logdev|rtdev|device|name|journal_path|journal_dev)=")
+"""Of mkfs and mount: what follows names a device, by a path, a number or an identity."""
 
 
 def _cpu_list(text: str) -> str:
@@ -53,10 +55,19 @@ def _is_word(text: str) -> bool:
     return text.isascii() and text.isprintable() and text != "" and " " not in text
 
 
+def _refuse_device(word: str) -> None:
+    """A study names one device, with what it has to be; any other that mkfs or mount is told of is written over too."""
+    if "/" in word:
+        raise ValueError(f"{word!r} has a '/': what names a device or a file is not handed on; leave it out")
+    if found := _OF_A_DEVICE.search(word):
+        raise ValueError(f"{word!r} names another device ({found[0]}), which would be written over; leave it out")
+
+
 def _mkfs_words(words: tuple[str, ...]) -> tuple[str, ...]:
     for word in words:
         if not _is_word(word):
             raise ValueError(f"{word!r} is not one word; list each by itself, such as [-m, '1']")
+        _refuse_device(word)
     # Any other word would stand where mkfs looks for the device.
     if words and not words[0].startswith("-"):
         raise ValueError(f"{words[0]!r} is no option; begin with one, such as [-m, '1']")
@@ -67,6 +78,7 @@ def _mount_options(options: tuple[str, ...]) -> tuple[str, ...]:
     for option in options:
         if not _is_word(option) or "," in option:
             raise ValueError(f"{option!r} is not one mount option; list each by itself, such as [noatime, commit=5]")
+        _refuse_device(option)
         if option in _NOT_FOR_DATA:
             raise ValueError(f"{option!r} is not for a file system that is made for data and written to; leave it out")
     return options

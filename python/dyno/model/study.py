@@ -242,7 +242,9 @@ class Limits(Frozen):
     restore: Annotated[PositiveDuration, Field(description="copying the loaded data set into place")] = 600.0
     start: Annotated[PositiveDuration, Field(description="starting the system, and each observer")] = 60.0
     ready: Annotated[PositiveDuration, Field(description="until the system answers")] = 120.0
-    drive: Annotated[PositiveDuration, Field(description="the driver's whole life, warm-up included")] = 3600.0
+    drive: Annotated[
+        PositiveDuration, Field(description="the driver's whole life, warm-up included; all cuts of a crash")
+    ] = 3600.0
     stop: Annotated[
         PositiveDuration, Field(description="stopping the system, and each observer; checking the data")
     ] = 60.0

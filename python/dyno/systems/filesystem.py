@@ -192,6 +192,12 @@ class FilesystemOptions(Frozen):
             raise ValueError("size is of an image, and of a device the whole is taken: leave it out")
         if self.erase is None:
             raise ValueError(f"all that is on {self.device} would be lost: write erase: yes-really if that is meant")
+        if self.identity is not None and self.identity.uuid is not None:
+            for word in self.mkfs:
+                if word.startswith(("-U", "--uuid")) or "uuid=" in word:
+                    raise ValueError(
+                        f"the device is known by its uuid, and {word!r} of mkfs gives it another: leave it out"
+                    )
         if self.identity is None:
             raise ValueError(
                 f"which device is {self.device} to be? Write identity: {{serial: ...}} (or wwn, uuid, partuuid, or "
@@ -213,6 +219,7 @@ class FilesystemSystem(System[FilesystemOptions]):
         """Whether this machine can: root, programs, room, and the device that it is to be."""
         base, host = self.options.base, self.place.host
         filesystems.refuse_missing(base, KEY)
+        filesystems.refuse_files(self.options.mkfs)
         for name in _programs(self.options):
             filesystems.program(name)
         ask = self._ask(limit)

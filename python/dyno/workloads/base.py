@@ -54,6 +54,8 @@ class Runner(Protocol):
     """The last line that the last driver wrote to its standard error; empty where there was none."""
     host: LocalHost
     """For what is done to the store besides driving it."""
+    limit: float
+    """The longest that it may all take, in s: of each driver, and of what a workload does besides."""
     measured: Measured | None
     """For a workload to leave what was measured before it raises: a run that is not ok is looked into by it too."""
 

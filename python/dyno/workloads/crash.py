@@ -109,6 +109,7 @@ class CrashWorkload(Workload[CrashOptions]):
 
     def drive(self, runner: Runner, endpoint: Endpoint, seed: int) -> Measured:
         """Write, then cut."""
+        until = Until.within(runner.limit, runner.logs / "cuts")
         history = runner.folder / "history"
         wrote, complete = self._write(runner, endpoint, seed, history)
         seconds = wrote["elapsed_ns"] / 1e9
@@ -118,7 +119,7 @@ class CrashWorkload(Workload[CrashOptions]):
             responses["sync.latency_mean"] = wrote["sync_ns"] / wrote["syncs"] / 1e6
         if not complete:
             return Measured(complete=False, responses=responses)
-        found = self._cut(runner, endpoint, seed, wrote, history)
+        found = self._cut(runner, endpoint, seed, wrote, history, until)
         if found.cuts < self.options.cuts:
             return Measured(complete=False, responses=responses)
         responses |= {response: float(found.judged[name]) for name, response in _RESPONSES.items()}
@@ -158,7 +159,15 @@ class CrashWorkload(Workload[CrashOptions]):
             raise RunError("nothing was written to the disk while the threads wrote: there is nothing to cut")
         return said, status == 0
 
-    def _cut(self, runner: Runner, endpoint: Endpoint, seed: int, wrote: Mapping[str, Any], history: Path) -> _Found:
+    def _cut(
+        self,
+        runner: Runner,
+        endpoint: Endpoint,
+        seed: int,
+        wrote: Mapping[str, Any],
+        history: Path,
+        until: Until,
+    ) -> _Found:
         at, volumes = endpoint.settings, runner.host.volumes
         spec = FileSystem.model_validate({**at["spec"], "direct_io": False})
         chance, found = random.Random(seed), _Found()
@@ -169,9 +178,9 @@ class CrashWorkload(Workload[CrashOptions]):
                 if runner.interrupted:
                     break
                 point = chance.randint(wrote["began_point"] + 1, wrote["ended_point"])
-                until = Until.within(_CUT_LIMIT_S, runner.logs / "cuts")
+                until.look(f"writing, and {number} of {self.options.cuts} cuts,")
                 self._fail_once(runner, endpoint, disk, found, (point, seed + number), history, until)
-        volumes.mount(spec, Path(at["device"]), Path(at["folder"]), Until.within(_CUT_LIMIT_S, runner.logs / "cuts"))
+        volumes.mount(spec, Path(at["device"]), Path(at["folder"]), until)
         (runner.logs / "cuts.txt").write_text("".join(f"{line}\n" for line in found.examples))
         return found
 
@@ -208,9 +217,6 @@ class CrashWorkload(Workload[CrashOptions]):
         if judged["impossible"] and consistent and recovered.seconds is not None:
             # Of a damaged file system anything may be read; of a sound one this can only be dyno's own mistake.
             raise RunError(f"the judge found what cannot be, after a cut at {point}: {judged['impossible'][0]}")
-
-
-_CUT_LIMIT_S = 120.0
 
 
 def _said(text: str, program: str) -> dict[str, Any]:

@@ -241,8 +241,8 @@ def _explain(words: tuple[str, ...], name: str, text: str | None, names: tuple[s
     except ValueError as error:
         raise RunError(f"{_PROGRAM} --explain cannot be read: {error}") from error
     for fileset in told["filesets"]:
-        path = str(fileset["path"])
-        if path != _ANY_FOLDER and not path.startswith(f"{_ANY_FOLDER}/"):
+        path = PurePosixPath(fileset["path"])
+        if ".." in path.parts or not path.is_relative_to(_ANY_FOLDER):
             why = f"fileset {fileset['name']} is made in {path}, which no system has: write path=$dir, and set $dir=..."
             return Explained(told, f"{name}: {why}")
     return Explained(told)

@@ -62,12 +62,13 @@ _OURS = {
 
 _SECTION = re.compile(r"\[(.*)\]")
 _VARIABLE = re.compile(r"\$\{([^}]*)\}")
-_OUTSIDE = re.compile(r"(^|[:,])\s*/|(^|[/:,])\.\.(/|:|$)")
+_OPTION = re.compile(r"[A-Za-z0-9_-]+")
+_OUTSIDE = re.compile(r"(^|[:,])\s*/|(^|[/:,])\s*\.\.\s*([/:,]|$)")
 _TIME = re.compile(r"([0-9]+(?:\.[0-9]+)?)\s*(us|ms|s|m|h|d)?")
 _SECONDS = {"us": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 _SIZE = re.compile(r"([0-9]+)\s*([kmgtp]?)(?:i?b)?", re.IGNORECASE)
 _POWERS = {"": 0, "k": 1, "m": 2, "g": 3, "t": 4, "p": 5}
-_FREE_TEXT = frozenset({"description", "name"})
+_FREE_TEXT = frozenset({"description"})
 
 
 class JobFileError(ValueError):
@@ -157,11 +158,14 @@ def parse(text: str, name: str, variables: Mapping[str, str] | None = None) -> l
             found = _SECTION.fullmatch(said)
             if found is None or not found[1].strip():
                 raise JobFileError(f"{name}:{line}: {said!r} is no section; write [name]")
-            if found[1].strip() == "global":
+            section = found[1].strip()
+            if why := _refusal_of_name(section):
+                raise JobFileError(f"{name}:{line}: [{section}]: {why}")
+            if section == "global":
                 into = shared
             else:
                 into = dict(shared)
-                jobs.append(Job(found[1].strip(), line, into))
+                jobs.append(Job(section, line, into))
             continue
         key, _, value = (part.strip() for part in said.partition("="))
         key = _SAME.get(key, key)
@@ -247,6 +251,13 @@ def _put_in(value: str, variables: Mapping[str, str], where: str) -> str:
 
 def _refusal(key: str, value: str) -> str | None:
     """Why a job may not have an option; None where it may."""
+    # As fio reads what is written: all that begins a line, a comment or a variable there is no part of a value.
+    if not _OPTION.fullmatch(key):
+        return "is no name of an option of fio's"
+    if not value.isprintable():
+        return f"{value!r} has a control character: a value is on one line"
+    if re.search(r"[;#]|\$\{", value):
+        return f"{value!r} has what begins a comment (; or #) or a variable (${{) in a job file; leave it out"
     if key in _OURS:
         return None
     if key in _REFUSED:
@@ -255,10 +266,21 @@ def _refusal(key: str, value: str) -> str | None:
         return f"{value} is no engine for files; those are {', '.join(sorted(ENGINES))}"
     if key not in _FREE_TEXT and _OUTSIDE.search(value):
         return f"{value} leads out of the folder that the job is given; name files without a path"
+    if key == "name" and (why := _refusal_of_name(value.strip())):
+        return why
     if key == "numjobs" and not (value.isdigit() and 1 <= int(value) <= 4096):
         return f"should be a number of jobs from 1 to 4096, not {value!r}"
     if key in ("runtime", "startdelay", "ramp_time") and not _is_time(key, value):
         return f"should be a time such as 30 or 500ms, not {value!r}"
+    return None
+
+
+def _refusal_of_name(name: str) -> str | None:
+    """Why a job may not be called so; None where it may: files that have no name of their own are called after it."""
+    if not name.isprintable():
+        return f"{name!r} has a control character: a name is on one line"
+    if "/" in name or not name.strip(".") or _OUTSIDE.search(name):
+        return "its files would lie out of the folder that the job is given; write a name without / or .."
     return None
 
 

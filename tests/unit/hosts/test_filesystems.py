@@ -282,6 +282,51 @@ def test_direct_io_that_the_file_system_below_does_not_offer_is_refused(
 
 
 @real
+def test_an_image_that_was_refused_is_refused_again(make: Make, host: LocalHost, workspace: Path) -> None:
+    # It was remembered as attached, and the next attempt was given it without a look: buffered, and said to be direct.
+    below = make(size="128 MiB", mount=["data=journal", "nodelalloc"])
+    image = below.folder / "inner"
+    for _ in range(2):
+        with pytest.raises(RunError, match="does no direct I/O"):
+            host.volumes.attach(image, 32 * MIB, direct_io=True, until=Until.within(LIMIT_S, workspace / "image-made"))
+        assert host.volumes.device(image) is None
+        assert loop_devices(str(image)) == []
+        assert not image.exists()
+
+
+@real
+@pytest.mark.parametrize("fails", ["losetup", "attest"])
+def test_an_image_whose_device_failed_is_no_device(
+    fails: str, host: LocalHost, workspace: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    image, log = workspace / "image", workspace / "image-made"
+
+    def fail(*_args: object, **_keys: object) -> str:
+        raise RunError("it did not work")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(*((host.volumes, "_do") if fails == "losetup" else (filesystems, "attest_direct_io")), fail)
+        with pytest.raises(RunError, match="it did not work"):
+            host.volumes.attach(image, 16 * MIB, direct_io=True, until=Until.within(LIMIT_S, log))
+    assert left_at(workspace) == []
+    device = host.volumes.attach(image, 16 * MIB, direct_io=True, until=Until.within(LIMIT_S, log))
+    assert loop_devices(str(image)) == [device]
+    host.volumes.detach(image)
+    assert left_at(workspace) == []
+
+
+@real
+def test_a_file_whose_device_failed_has_none(host: LocalHost, workspace: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = workspace / "file"
+    file.write_bytes(bytes(MIB))
+    monkeypatch.setattr(filesystems, "does_direct_io", lambda _device: True)
+    until = Until.within(LIMIT_S, workspace / "image-made")
+    with pytest.raises(RunError, match=f"does direct I/O on {file}"):
+        host.volumes.attach_file(file, direct_io=False, until=until)
+    assert loop_devices(str(file)) == []
+
+
+@real
 def test_a_limit_that_is_past_ends_it_with_nothing_left(host: LocalHost, workspace: Path) -> None:
     with pytest.raises(RunError, match="did not end within 0 s"):
         host.make_file_system(spec_of(), workspace / "image", workspace / "data", 0)

@@ -120,8 +120,31 @@ MISTAKES = {
     "file_system: {size: 1 GiB, mkfs: [-m 0]}": (
         "16: host.file_system.mkfs: '-m 0' is not one word; list each by itself, such as [-m, '1']"
     ),
-    "file_system: {size: 1 GiB, mkfs: [/dev/sda]}": (
-        "16: host.file_system.mkfs: '/dev/sda' is no option; begin with one, such as [-m, '1']"
+    "file_system: {size: 1 GiB, mkfs: [sda]}": (
+        "16: host.file_system.mkfs: 'sda' is no option; begin with one, such as [-m, '1']"
+    ),
+    "file_system: {kind: btrfs, size: 1 GiB, mkfs: [-d, single, /dev/sda]}": (
+        "16: host.file_system.mkfs: '/dev/sda' has a '/': what names a device or a file is not handed on; leave it out"
+    ),
+    "file_system: {kind: xfs, size: 1 GiB, mkfs: [-l, 'size=32m,logdev=sda']}": (
+        "16: host.file_system.mkfs: 'size=32m,logdev=sda' names another device (logdev=), which would be written over; "
+        "leave it out"
+    ),
+    "file_system: {kind: xfs, size: 1 GiB, mkfs: [-m, crc=1, -r, rtdev=sda]}": (
+        "16: host.file_system.mkfs: 'rtdev=sda' names another device (rtdev=), which would be written over; leave it "
+        "out"
+    ),
+    "file_system: {size: 1 GiB, mkfs: [-Jdevice=LABEL=journal]}": (
+        "16: host.file_system.mkfs: '-Jdevice=LABEL=journal' names another device (device=), which would be written "
+        "over; leave it out"
+    ),
+    "file_system: {kind: xfs, size: 1 GiB, mount: [noatime, logdev=/dev/sda]}": (
+        "16: host.file_system.mount: 'logdev=/dev/sda' has a '/': what names a device or a file is not handed on; "
+        "leave it out"
+    ),
+    "file_system: {size: 1 GiB, mount: [noatime, journal_dev=0x801]}": (
+        "16: host.file_system.mount: 'journal_dev=0x801' names another device (journal_dev=), which would be written "
+        "over; leave it out"
     ),
     "kernel: {aslr: 3}": "16: host.kernel.aslr: should be one of 0, 1, 2; not 3",
     "kernel: {governor: full speed}": (

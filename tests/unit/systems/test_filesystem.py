@@ -383,7 +383,54 @@ def test_a_partition_table_is_told_of_where_the_device_is_not_identified(disk: P
         file.write((struct.pack("<440xI2x", 0x1234ABCD) + entry).ljust(510, b"\0") + b"\x55\xaa" + bytes(8192))
     with pytest.raises(RunError, match=r"it holds a partition table \(dos\)\. If it is the one that may be lost"):
         made(place, **given(disk)).provision(LIMIT_S)
-    made(place, **given(disk, uuid="1234abcd")).provision(LIMIT_S)
+    with pytest.raises(RunError) as refused:
+        made(place, **given(disk)).provision(LIMIT_S)
+    assert "1234abcd}" not in str(refused.value), "no new file system can have that"
+
+
+@real
+def test_words_of_mkfs_never_reach_a_second_device(
+    disk: Path, place: Place, workspace: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # mkfs.btrfs takes as many devices as it is told; those after the first word were not looked at.
+    options = {"type": "btrfs", "size": "160 MiB"}
+    with pytest.raises(ValueError, match=f"'{disk}' has a '/': what names a device or a file is not handed on"):
+        made(place, **options, mkfs=["-d", "single", str(disk)])
+    (workspace / "beside").symlink_to(disk)
+    monkeypatch.chdir(workspace)
+    system = made(place, **options, mkfs=["-d", "single", "beside"])
+    for step in (system.provision, system.prepare):
+        with pytest.raises(RunError, match=rf"mkfs would be told 'beside', and {workspace}/beside is there, .* leave"):
+            step(LIMIT_S)
+    assert UUID in said("blkid", "--probe", str(disk))
+    system.destroy()
+
+
+def test_two_disks_of_one_model_and_size_are_not_told_apart_by_these() -> None:
+    disks = [
+        {"path": "/dev/sdx", "model": "DISK 9", "size": 100},
+        {"path": "/dev/sdy", "model": " DISK 9 ", "size": 100},
+        {"path": "/dev/sdz", "model": "DISK 9", "size": 200},
+        {"path": "/dev/loop0", "model": None, "size": 0},
+    ]
+    identity = Identity.model_validate({"model": "DISK 9", "size": "100 B"})
+    of = Path("/dev/sdx")
+    with pytest.raises(RunError, match=r"model and size do not tell /dev/sdx from /dev/sdy, .*: write its serial or"):
+        blockdevices.refuse_alike(of, identity, lambda _words: json.dumps({"blockdevices": disks}))
+    blockdevices.refuse_alike(of, identity, lambda _words: json.dumps({"blockdevices": [disks[0], *disks[2:]]}))
+    with_serial = identity.model_copy(update={"serial": "AB12"})
+    blockdevices.refuse_alike(of, with_serial, lambda _words: json.dumps({"blockdevices": disks}))
+
+
+@real
+def test_of_an_image_it_is_told_what_the_loop_device_does(place: Place) -> None:
+    system = started(place)
+    assert system.facts()["file_system.direct_io"] is True
+    device = system.device()
+    assert device is not None
+    subprocess.run(["losetup", "--direct-io=off", f"/dev/{device.name}"], check=True)
+    assert system.facts()["file_system.direct_io"] is False
+    system.destroy()
 
 
 @real
@@ -670,6 +717,15 @@ WRONG: dict[str, tuple[str, str]] = {
     "an identity that says nothing": (
         f"{{{DEVICE}, erase: yes-really, identity: {{}}}}",
         "write one of serial, wwn, uuid, partuuid, or model and size",
+    ),
+    "an identity that is lost with what is on it": (
+        f"{{{DEVICE}, erase: yes-really, identity: {{uuid: 1234abcd}}}}",
+        "'1234abcd' is of a kind that ext4, xfs and btrfs cannot have, so a new one would not be known by it; write "
+        "serial, wwn, partuuid, or model and size in place of it",
+    ),
+    "an identity that mkfs is told to take away": (
+        f"{{{DEVICE}, erase: yes-really, identity: {{uuid: {UUID}}}, mkfs: [-m, '0', -U, {OTHER}]}}",
+        "the device is known by its uuid, and '-U' of mkfs gives it another: leave it out",
     ),
     "half an identity": (
         f"{{{DEVICE}, erase: yes-really, identity: {{model: X}}}}",

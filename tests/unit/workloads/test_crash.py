@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 from typing import Any
 
@@ -61,6 +62,32 @@ def test_a_writer_that_failed_is_told_by_its_own_words(host: LocalHost, core: st
     )
     with pytest.raises(RunError, match="crash-write ended with status 1: dyno-core: writing: "):
         workload.drive(runner, endpoint, seed=1)
+
+
+@pytest.mark.parametrize(
+    ("limit", "why"),
+    [
+        (0.0, "^writing, and 0 of 3 cuts, took longer than the study allows$"),
+        (0.5, r"^`.*/stuck cut-power .*` did not end within 0\.\d+ s$"),
+    ],
+)
+def test_cuts_end_where_the_studys_limit_of_driving_does(
+    limit: float, why: str, host: LocalHost, workspace: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Each cut had two minutes, whatever the study said: a hundred of them that hang would have had hours.
+    stuck = workspace / "stuck"
+    stuck.write_text("#!/bin/sh\nexec sleep 1000\n")
+    stuck.chmod(0o755)
+    runner = PlainRunner(host, str(stuck), workspace / "drive")
+    runner.limit = limit
+    wrote = {"elapsed_ns": 10**9, "operations": {}, "syncs": 0, "began_point": 0, "ended_point": 9}
+    monkeypatch.setattr(CrashWorkload, "_write", lambda *_args: (wrote, True))
+    settings = {"folder": str(workspace / "live"), "log": "none", "spec": {"size": "16 MiB"}, "device": "none"}
+    workload = CrashWorkload(CrashOptions.model_validate({"cuts": 3, "steps": 1}))
+    begun = time.monotonic()
+    with pytest.raises(RunError, match=why):
+        workload.drive(runner, Endpoint("recorded-files", settings), seed=1)
+    assert time.monotonic() - begun < 10
 
 
 @pytest.fixture(scope="session")

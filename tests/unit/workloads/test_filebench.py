@@ -124,6 +124,12 @@ def test_what_is_to_be_known_before_a_run_is_asked_of_the_engine() -> None:
         ({"text": SCRIPT, "set": {"nosuch": 1}}, "set.nosuch", "has no variable $nosuch, expected one of: dir, files"),
         ({"text": SCRIPT, "set": {"files": 2, "iosize": "much"}}, "set.iosize", "text.f:10:41: found $iosize"),
         ({"text": SCRIPT.replace("path=$dir", 'path="/srv"')}, "file", "fileset data is made in /srv/data, which"),
+        (
+            {"text": SCRIPT.replace("path=$dir", 'path="$dir/../../escaped"')},
+            "file",
+            "fileset data is made in /dyno/../../escaped/data, which no system has",
+        ),
+        ({"text": SCRIPT.replace("path=$dir", 'path="$dir/../dyno"')}, "file", "fileset data is made in /dyno/../dyno"),
         ({"text": SCRIPT.replace("$dir", "$where")}, "file", "has no variable $dir"),
         ({"file": "webservr"}, "file", "webservr: there is no such workload, expected one of fileserver, oltp"),
     ],

@@ -140,6 +140,14 @@ def test_jobs_that_were_not_laid_out_are_no_population(tmp_path: Path) -> None:
         ("; nothing", r"mine.fio:1: has no job"),
         ("[a\nrw=read", r"mine.fio:1: '\[a' is no section"),
         ("[a]\nruntime=soon", r"mine.fio:2: runtime: should be a time"),
+        ("[global]\n[../../escaped]", r"mine.fio:2: \[../../escaped\]: its files would lie out of the folder"),
+        ("[in/side]", r"mine.fio:1: \[in/side\]: .* write a name without / or .."),
+        ("[a]\n[..]", r"mine.fio:2: \[..\]: its files would lie out of the folder"),
+        ("[.]\nfilename_format=$jobname$jobname/x", r"mine.fio:1: \[.\]: its files would lie out of the folder"),
+        ("[a\tb]", r"mine.fio:1: .* has a control character"),
+        ("[a]\nname=../escaped", r"mine.fio:2: name: ../escaped leads out of the folder"),
+        ("[a]\nname=in/side", r"mine.fio:2: name: its files would lie out of the folder"),
+        ("[a]\nbs=4\0k", r"mine.fio:2: bs: .* has a control character"),
     ],
 )
 def test_what_a_job_may_not_do_is_refused_by_line_and_key(text: str, message: str) -> None:
@@ -172,6 +180,18 @@ def test_what_a_study_sets_takes_the_place_of_a_jobs_own_under_either_name() -> 
         ({"text": None}, "give file, the path of a job file, or text"),
         ({"options": {"directory": "/tmp"}}, "directory: the folder is that of the system"),
         ({"options": {"filename": "/dev/sda"}}, "filename: /dev/sda leads out of the folder"),
+        ({"options": {"filename": " ../a"}}, "filename:  ../a leads out of the folder"),
+        # What fio would read as a line, a comment or a variable of its own.
+        ({"options": {"bs": "4k\nexec_prerun=touch x"}}, "bs: .* has a control character: a value is on one line"),
+        ({"options": {"exec_prerun=touch x;": 1}}, "exec_prerun=touch x;: is no name of an option of fio's"),
+        ({"options": {"exec_prerun ": "touch x"}}, "exec_prerun : is no name of an option of fio's"),
+        ({"options": {"filename": "${HOME}"}}, r"filename: .* begins a comment .; or #. or a variable"),
+        ({"options": {"filename": "a/..;"}}, r"filename: .* begins a comment"),
+        (
+            {"text": "[a]\nbs=${B}", "variables": {"B": "4k\nexec_prerun=touch x"}},
+            "text:2: bs: .* has a control character",
+        ),
+        ({"text": "[a]\nfilename=${B}", "variables": {"B": "${HOME}"}}, "text:2: filename: .* or a variable"),
     ],
 )
 def test_options_that_cannot_be_are_refused(options: dict[str, Any], message: str) -> None:
