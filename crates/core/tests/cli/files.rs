@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use crate::support::{Folder, PROGRAM, complaints, read_json, schema, schema_folder};
 
-fn files(folder: &Folder, words: &[&str]) -> Output {
+pub fn files(folder: &Folder, words: &[&str]) -> Output {
     Command::new(PROGRAM)
         .arg("files")
         .args(words)
@@ -20,19 +20,19 @@ fn files(folder: &Folder, words: &[&str]) -> Output {
         .unwrap()
 }
 
-fn text(bytes: &[u8]) -> String {
+pub fn text(bytes: &[u8]) -> String {
     String::from_utf8(bytes.to_vec()).unwrap()
 }
 
 /// Writes a workload whose `DIR` is the folder's; gives its path.
-fn workload(folder: &Folder, name: &str, content: &str) -> String {
+pub fn workload(folder: &Folder, name: &str, content: &str) -> String {
     let path = folder.path(name);
     fs::write(&path, content.replace("DIR", &folder.text("data"))).unwrap();
     path.to_str().unwrap().to_owned()
 }
 
 /// Runs a workload to its end; gives its result, which must be as the schema says.
-fn result(folder: &Folder, words: &[&str]) -> Value {
+pub fn result(folder: &Folder, words: &[&str]) -> Value {
     let out = folder.text("out");
     let ran = files(folder, &[words, &["--out", &out]].concat());
     assert_eq!(ran.status.code(), Some(0), "{}", text(&ran.stderr));
@@ -42,7 +42,7 @@ fn result(folder: &Folder, words: &[&str]) -> Value {
     result
 }
 
-fn refused(folder: &Folder, words: &[&str], status: i32, expected: &str) {
+pub fn refused(folder: &Folder, words: &[&str], status: i32, expected: &str) {
     let ran = files(folder, words);
     let message = text(&ran.stderr);
     assert_eq!(ran.status.code(), Some(status), "{message}");

@@ -9,6 +9,7 @@ mod drive;
 mod drive_failures;
 mod drive_stops;
 mod files;
+mod files_language;
 mod flame;
 mod freeze;
 mod glass;
