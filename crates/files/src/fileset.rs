@@ -61,6 +61,7 @@ pub struct Plan {
 }
 
 /// How filesets are made.
+#[allow(clippy::struct_excessive_bools)] // each is a choice of its own
 #[derive(Clone, Copy, Debug)]
 pub struct Making<'a> {
     /// The run's seed.

@@ -321,12 +321,14 @@ fn look(request: &Request) -> Result<Looked, Stop> {
     };
     walk.refuse_unused()?;
     walk.plan_filesets()?;
+    let defined_at = walk.defined.filesets.iter().map(|of| of.at).collect();
     if let Some(program) = walk.last_program {
         return Ok(Looked {
             program,
             seconds: Some(walk.rounds_s),
             mode: walk.mode,
             rounds: walk.rounds,
+            defined_at,
             plans: walk.plans,
             systems: walk.systems,
         });
@@ -341,7 +343,7 @@ fn look(request: &Request) -> Result<Looked, Stop> {
         seconds: walk.seconds(&asked)?,
         mode: walk.mode,
         rounds: 0,
-        defined_at: walk.defined.filesets.iter().map(|of| of.at).collect(),
+        defined_at,
         plans: walk.plans,
         systems: walk.systems,
     })

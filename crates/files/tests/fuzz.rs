@@ -26,6 +26,7 @@ fn request(script: &Script) -> Request<'_> {
         interval: Duration::from_secs(1),
         compat: false,
         allow_system: false,
+        allow_device: false,
         verify: false,
         no_ring: false,
         phase: Phase::All,

@@ -11,6 +11,7 @@ mod drive_stops;
 mod files;
 mod files_devices;
 mod files_flowops;
+mod files_language;
 mod flame;
 mod freeze;
 mod glass;
