@@ -169,7 +169,7 @@ fn what_is_set_after_a_built_in_workload_was_loaded_holds_for_it() {
         &folder,
         &[&path, "--set", "nosuchvar=1"],
         2,
-        "have no variable $nosuchvar, expected one of: dir, ",
+        "have no variable $nosuchvar, expected one of: appendsize, dir, ",
     );
     let more = workload(
         &folder,
