@@ -267,6 +267,30 @@ fn random_places_are_within_the_working_set() {
 }
 
 #[test]
+fn random_places_are_each_threads_own_and_every_processs_the_same_with_compat() {
+    let folder = Folder::new();
+    let path = workload(
+        &folder,
+        "alike.f",
+        "set mode quit alldone
+         define fileset name=set,path=DIR,entries=2,size=1m,dirwidth=4
+         define process name=p,instances=2 { thread name=t {
+           flowop createfile name=c,filesetname=set,fd=1
+           flowop write name=x,filesetname=set,fd=1,iosize=1k,random,iters=3
+           flowop closefile name=d,fd=1 } }
+         run 5",
+    );
+    let lengths = |words: &[&str]| {
+        result(&folder, &[&[path.as_str()], words].concat());
+        sizes(&folder)
+    };
+    let alike = lengths(&["--compat"]);
+    assert_eq!(alike[0], alike[1]);
+    let own = lengths(&[]);
+    assert_ne!(own[0], own[1]);
+}
+
+#[test]
 fn an_indexed_flowop_takes_the_file_of_that_number() {
     let gone = |number: u32, seed: &str| {
         let folder = Folder::new();
