@@ -272,16 +272,20 @@ fn random_places_are_each_threads_own_and_every_processs_the_same_with_compat() 
     let path = workload(
         &folder,
         "alike.f",
-        "set mode quit alldone
-         define fileset name=set,path=DIR,entries=2,size=1m,dirwidth=4
+        // Each makes one, once.
+        "define fileset name=set,path=DIR,entries=2,size=1m,dirwidth=4
          define process name=p,instances=2 { thread name=t {
            flowop createfile name=c,filesetname=set,fd=1
            flowop write name=x,filesetname=set,fd=1,iosize=1k,random,iters=3
-           flowop closefile name=d,fd=1 } }
-         run 5",
+           flowop closefile name=d,fd=1
+           flowop block name=b } }
+         run 60",
     );
     let lengths = |words: &[&str]| {
-        result(&folder, &[&[path.as_str()], words].concat());
+        result(
+            &folder,
+            &[&[path.as_str(), "--seconds", "0.5"], words].concat(),
+        );
         sizes(&folder)
     };
     let alike = lengths(&["--compat"]);
@@ -374,11 +378,13 @@ fn open_below(task: &Path, data: &Path) -> Vec<Open> {
             }
             let told = fs::read_to_string(task.join("fdinfo").join(handle.file_name())).ok()?;
             let flags = told.lines().find_map(|line| line.strip_prefix("flags:"))?;
-            Some(Open {
-                name: file.file_name()?.to_str()?.to_owned(),
-                flags: u32::from_str_radix(flags.trim(), 8).ok()?,
-                nice,
-            })
+            let flags = u32::from_str_radix(flags.trim(), 8).ok()?;
+            // A file that is made before the run is only written.
+            if flags & OFlags::RWMODE.bits() == OFlags::WRONLY.bits() {
+                return None;
+            }
+            let name = file.file_name()?.to_str()?.to_owned();
+            Some(Open { name, flags, nice })
         })
         .collect()
 }
