@@ -68,6 +68,10 @@ fn may_be_written(program: &Program, fileset: usize) -> bool {
 /// The size of the block device that a single file is, if it is one.
 pub fn size_at(plan: &Plan) -> Result<Option<u64>, String> {
     let Ok(status) = rustix::fs::stat(&plan.path) else {
+        // A slip in a device's name would else become a folder there, or a file in memory.
+        if plan.path.starts_with("/dev") && !plan.path.starts_with("/dev/shm") {
+            return Err(format!("{}: there is no such device", plan.path.display()));
+        }
         return Ok(None);
     };
     if FileType::from_raw_mode(status.st_mode) != FileType::BlockDevice {

@@ -231,6 +231,23 @@ fn first_processes(program: &Program) -> (Vec<usize>, usize) {
     (firsts, next + last.map_or(0, |(_, count)| count))
 }
 
+/// Maps of memory that a thread takes: its stack, that of its signals, a guard before each, and what it works with.
+const MAPS_OF_THREAD: usize = 5;
+
+/// Why a process may not have so many threads; a thread that cannot have all its maps panics before it is ours.
+fn too_many_maps(threads: usize) -> Option<String> {
+    let most = std::fs::read_to_string("/proc/sys/vm/max_map_count").ok()?;
+    let most: usize = most.trim().parse().ok()?;
+    let taken = threads.saturating_mul(MAPS_OF_THREAD);
+    (taken > most).then(|| {
+        format!(
+            "{threads} threads take some {taken} maps of memory, and a process may have {most}: fewer instances are \
+             needed, or `sysctl vm.max_map_count={}`",
+            taken.saturating_mul(2)
+        )
+    })
+}
+
 /// Starts all threads, each of which says when it is ready and waits until it may go.
 fn start<'scope>(
     scope: &'scope std::thread::Scope<'scope, '_>,
@@ -241,6 +258,9 @@ fn start<'scope>(
         // Nobody is left to say so.
         shared.all_ready.set();
         shared.news.set();
+    }
+    if let Some(message) = too_many_maps(threads) {
+        shared.fail(Failure::new("threads", message));
     }
     let (firsts, _) = first_processes(shared.program);
     let mut number = 0;

@@ -264,6 +264,33 @@ fn a_rate_that_is_changed_between_sleeps_holds_from_then_on() {
 }
 
 #[test]
+fn more_threads_than_the_kernel_gives_memory_maps_for_are_refused_in_a_line() {
+    let folder = Folder::new();
+    let path = workload(
+        &folder,
+        "crowd.f",
+        &format!(
+            "{SET}define process name=p,instances=400000 {{ thread name=t {{ flowop statfile name=x,filesetname=s }} }}\nrun 1"
+        ),
+    );
+    refused(&folder, &[&path], 1, "vm.max_map_count");
+}
+
+#[test]
+fn a_device_that_is_not_there_is_not_made_as_a_folder() {
+    let folder = Folder::new();
+    let path = workload(
+        &folder,
+        "slip.f",
+        "define file name=dyno-no-device,path=/dev,size=4k
+         define process name=p { thread name=t { flowop read name=x,filesetname=dyno-no-device,iosize=1k } }
+         run 1",
+    );
+    refused(&folder, &[&path], 2, "there is no such device");
+    assert!(!std::path::Path::new("/dev/dyno-no-device").exists());
+}
+
+#[test]
 fn a_composite_may_be_as_deep_as_is_said() {
     let folder = Folder::new();
     let deep = |levels: usize| {
