@@ -61,6 +61,8 @@ def false_alarms(throughput: Array, times: Array) -> FalseAlarms:
     number, alarms = len(called), sum(called)
     low, high = stats.share_interval(alarms, number, CONFIDENCE)
     verdict: Verdict = "warn" if low > claimed else "ok" if high <= _ALARMS_SHOWN else "cannot tell"
+    if len(throughput) < _FEWEST_BLOCKS:
+        verdict = "cannot tell"  # the two pairs are measured in the same blocks: one disturbance may alarm both
     text = (
         f"{alarms} of {number:,} A/A studies (one cell against itself) called a difference: "
         f"{format_share(alarms / number)} [{format_share(low)}, {format_share(high)}], and at most "

@@ -57,6 +57,15 @@ def test_a_difference_that_is_always_called_is_warned_of() -> None:
     assert found.alarms >= found.studies / 2
 
 
+def test_an_alarm_in_three_blocks_warns_of_nothing() -> None:
+    values, times = twins(3, 0.01)
+    values[:, 1] *= 1.2
+    found = verdicts.false_alarms(values, times)
+    assert (found.studies, found.alarms) == (2, 1)
+    assert found.verdict == "cannot tell"
+    assert "so few studies show little" in found.sentence
+
+
 def test_without_a_whole_study_it_cannot_be_told() -> None:
     values, times = twins(8, 0.05)
     values[2:] = np.nan
