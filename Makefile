@@ -52,8 +52,8 @@ lint: setup ## form and lints, warnings denied
 types: setup ## types, strictly
 	$(BIN)/mypy
 
-mysql: servers ## a MySQL server for the tests, in the user's cache; Debian has it in a newer release only
-	@tests/servers/mysql-root.sh
+mysql: $(STAMP) servers ## MySQL and its router for the tests, in the user's cache; Debian has it in a newer release only
+	@$(BIN)/dyno get mysql
 
 test-rust: mysql ## tests of the Rust workspace, on real servers
 	cargo test --locked --quiet

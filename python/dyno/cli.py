@@ -904,8 +904,8 @@ def get(tool: str | None) -> int:
     """Build a tool of others into your cache; without a name, list those that can be got."""
     if tool is None:
         for each in tools.TOOLS.values():
-            have = tools.installed(each.name)
-            state = f"{have} in {tools.tool_path(each.name)}" if have else "not there yet"
+            have = each.installed()
+            state = f"{have} in {each.path()}" if have else "not there yet"
             click.echo(f"{each.name} {each.version} - {each.what}; {state}")
         return DONE
     if tool not in tools.TOOLS:

@@ -1,4 +1,4 @@
-//! `MySQL`, which Debian has in sid only: it runs from a folder that `tests/servers/mysql-root.sh` makes.
+//! `MySQL`, which Debian has in sid only: it runs from a folder that `dyno get mysql` makes.
 
 use std::env;
 use std::path::PathBuf;
@@ -10,7 +10,7 @@ use nix::sys::signal::Signal;
 use crate::mariadb::{as_root, wait_for_greeting};
 use crate::{Folder, Process, Shared, cache, free_port};
 
-const INSTALL: &str = "make it once by tests/servers/mysql-root.sh";
+const INSTALL: &str = "make it once by `dyno get mysql`";
 
 /// A `MySQL` server of one's own. `root` has no password and may enter by the socket file.
 #[derive(Debug)]

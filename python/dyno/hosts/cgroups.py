@@ -2,7 +2,8 @@
 
 A group of ours lies at the top of its hierarchy and has the limits. Processes join children of it, natively one named
 `native`, in containers one that the engine makes: version 2 lets no process be beside children with controllers, and
-so a native process is as deep in the hierarchy as one in a container.
+so a native process is as deep in the hierarchy as one in a container. Nodes of a system have groups of the same form,
+each its own: below the system's where that has one, else beside it.
 
 Which version a controller is of is looked at for each: on hybrid machines those of version 1 stand beside version 2.
 """
@@ -98,25 +99,37 @@ class ControlGroups:
     def __init__(self, undo: UndoJournal) -> None:
         self._undo = undo
         self._made: dict[Machine, Confinement] = {}
+        self._nodes: dict[tuple[str | None, str, Machine], Confinement] = {}
 
     def confine(self, machine: Machine, cpus: str | None, *, parent: bool) -> Confinement:
         """See `LocalHost.confine`."""
-        chosen = cpu_numbers(cpus) if cpus is not None else _usable()
-        if machine.cpus is not None and machine.cpus > len(chosen):
-            where = "may be used here" if cpus is None else f"are in {cpus!r}"
-            raise UserError(f"a machine of {machine.cpus:g} CPUs cannot be had: {len(chosen)} {where}")
-        if machine.memory is not None and machine.memory > (total := _memory_bytes()):
-            has = format_size(total)
-            raise UserError(f"a machine with {format_size(machine.memory)} of memory cannot be had: this one has {has}")
+        _refuse(machine, cpus)
         if machine == Machine() and not parent:
             return Confinement(cpus=cpus)
         if machine not in self._made:
-            self._made[machine] = self._make(machine)
+            name = f"dyno-{self._undo.token}" + (f"-{len(self._made) + 1}" if self._made else "")
+            self._made[machine] = self._make(machine, name, with_io=bool(machine.disk.limits))
         return replace(self._made[machine], cpus=cpus)
 
-    def _make(self, machine: Machine) -> Confinement:
+    def confine_node(self, name: str, machine: Machine, site: Confinement) -> Confinement:
+        """See `LocalHost.confine_node`."""
+        _refuse(machine, site.cpus)
+        if site.group is not None and machine.cpus is not None:
+            most = limits_in_force(site.group).get("cpus")
+            if most is not None and machine.cpus > most:  # which version 1 refuses, and version 2 does not tell
+                raise UserError(f"a node of {machine.cpus:g} CPUs does not fit into a machine of {most:g}")
+        key = (site.group, name, machine)
+        if key not in self._nodes:
+            number = len(self._nodes) + 1
+            above = f"dyno-{self._undo.token}-node" if site.group is None else f"{site.group.strip('/')}/node"
+            with_io = controller("io") is not None  # for a disk that becomes slow
+            self._nodes[key] = self._make(machine, f"{above}-{number}-{name}", with_io=with_io)
+        return replace(self._nodes[key], cpus=site.cpus)
+
+    def _make(self, machine: Machine, group: str, *, with_io: bool) -> Confinement:
+        """`group` is its name, below that of another where it has a slash."""
         found = hierarchies()
-        if machine.disk.limits:
+        if with_io:
             io = controller("io")
             if io is None:
                 raise RunError("host.machine.disk cannot be kept to: this kernel offers no control groups for io")
@@ -128,26 +141,29 @@ class ControlGroups:
             raise RunError("containers cannot be kept together: this kernel offers no control groups")
         if os.geteuid() != 0:
             raise RunError("control groups (host.machine, containers) need root")
-        name = f"dyno-{self._undo.token}" + (f"-{len(self._made) + 1}" if self._made else "")
         for top in {hierarchy.top for hierarchy in found.values() if hierarchy.version == 2}:
             self._enable(top, found)
-        change = self._undo.will(Change("cgroup", {"name": name}))
+        change = self._undo.will(Change("cgroup", {"name": group}))
         tops = tuple(dict.fromkeys(hierarchy.top for hierarchy in found.values()))
         try:
             for top in tops:
-                (top / name).mkdir()
+                # The group above is there, but where it needed no controller of this hierarchy; its own entry has it.
+                (top / group).mkdir(parents=True)
+            for top in {hierarchy.top for hierarchy in found.values() if hierarchy.version == 2}:
+                for above in list((top / group).parents)[: group.count("/")]:
+                    _turn_on(above, _missing(above, found))
             for kind, hierarchy in found.items():
-                _limit(kind, hierarchy.version, hierarchy.top / name, machine)
+                _limit(kind, hierarchy.version, hierarchy.top / group, machine)
                 if hierarchy.version == 2:
-                    _turn_on(hierarchy.top / name, _missing(hierarchy.top / name, found))
+                    _turn_on(hierarchy.top / group, _missing(hierarchy.top / group, found))
             for top in tops:
-                (top / name / _NATIVE).mkdir()
+                (top / group / _NATIVE).mkdir()
         except (OSError, RunError) as error:
             self._undo.undo(change)
             if isinstance(error, OSError):
                 raise RunError(f"cannot make the control group {error.filename}: {error.strerror}") from error
             raise
-        return Confinement(tuple(top / name / _NATIVE / "cgroup.procs" for top in tops), f"/{name}")
+        return Confinement(tuple(top / group / _NATIVE / "cgroup.procs" for top in tops), f"/{group}")
 
     def _enable(self, top: Path, controllers: Collection[str]) -> None:
         """Have the controllers in the groups at the top of a hierarchy of version 2."""
@@ -160,6 +176,17 @@ class ControlGroups:
         except RunError:
             self._undo.undo(change)
             raise
+
+
+def _refuse(machine: Machine, cpus: str | None) -> None:
+    """Raise UserError for what this machine has not."""
+    chosen = cpu_numbers(cpus) if cpus is not None else _usable()
+    if machine.cpus is not None and machine.cpus > len(chosen):
+        where = "may be used here" if cpus is None else f"are in {cpus!r}"
+        raise UserError(f"a machine of {machine.cpus:g} CPUs cannot be had: {len(chosen)} {where}")
+    if machine.memory is not None and machine.memory > (total := _memory_bytes()):
+        has = format_size(total)
+        raise UserError(f"a machine with {format_size(machine.memory)} of memory cannot be had: this one has {has}")
 
 
 def _missing(group: Path, controllers: Collection[str]) -> list[str]:

@@ -13,10 +13,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from dyno.hosts import files, pagecache, perf, programs, tools, undo
+from dyno.hosts import files, mysql_root, pagecache, perf, programs, tools, undo
 from dyno.hosts.cgroups import controller
 from dyno.hosts.leftovers import CGROUPS
 from dyno.hosts.local import core_binary
+from dyno.hosts.networks import Networks
 from dyno.model.base import RunError, UserError
 from dyno.model.units import format_size
 
@@ -56,6 +57,7 @@ def examine(folder: Path) -> list[Check]:
             ("CPU and memory limits", _cgroups),
             ("disk limits", _disk_limits),
             ("loop devices", _loops),
+            ("networks of nodes", _networks),
             ("ext4", _program("mkfs.ext4", _FILE_SYSTEM.format("ext4", "e2fsprogs"))),
             ("xfs", _program("mkfs.xfs", _FILE_SYSTEM.format("xfs", "xfsprogs"))),
             ("btrfs", _program("mkfs.btrfs", _FILE_SYSTEM.format("btrfs", "btrfs-progs"))),
@@ -67,6 +69,8 @@ def examine(folder: Path) -> list[Check]:
             ("hardware counters", _counters),
             ("instruction counts", _valgrind),
             ("MariaDB", _program("mariadbd", "install Debian's mariadb-server")),
+            ("Galera", _galera),
+            ("MySQL", _mysql),
             ("PostgreSQL", _program("postgres", "install Debian's postgresql")),
             ("Berkeley DB", _berkeley),
             ("sysbench", _program("sysbench", "for workloads of kind sysbench: install Debian's sysbench")),
@@ -283,6 +287,45 @@ def _engine(program: str, package: str) -> Callable[[str, Path], Check]:
         return Check(name, not missing, found, remedy=remedy)
 
     return look
+
+
+def _networks(name: str, _folder: Path) -> Check:
+    """By making one, and a slow link in it."""
+    remedy = (
+        "for systems of several nodes: root, Debian's iproute2 and util-linux, and a kernel with namespaces of the "
+        "network, veth, bridges and packet sockets"
+    )
+    if programs.find("nsenter") is None:
+        return Check(name, False, "nsenter is not installed", remedy=remedy)
+    try:
+        network = Networks(os.environ).make(["node"])
+        try:
+            network.cut("node")
+            network.slow("node", delay=0.001)
+            network.heal()
+        finally:
+            network.destroy()
+    except RunError as error:
+        return Check(name, False, str(error), remedy=remedy)
+    return Check(name, True, "can be made, cut and made slow")
+
+
+def _galera(name: str, _folder: Path) -> Check:
+    libraries = [Path("/usr/lib/galera/libgalera_smm.so"), Path("/usr/lib64/galera-4/libgalera_smm.so")]
+    library = next((path for path in libraries if path.exists()), None)
+    missing = [what for what, there in (("galera-4", library), ("rsync", _found("rsync"))) if there is None]
+    found = f"{' and '.join(missing)} not installed" if missing else f"{library}, {_found('rsync')}"
+    remedy = "for systems of kind galera: install Debian's mariadb-server, galera-4 and rsync"
+    return Check(name, not missing, found, remedy=remedy)
+
+
+def _mysql(name: str, _folder: Path) -> Check:
+    tool = mysql_root.MysqlRoot()
+    have = tool.installed()
+    found = f"{have} in {tool.path()}" if have else "no folder with all of it"
+    return Check(
+        name, have is not None, found, remedy="for systems of MySQL, one or several with Router: `dyno get mysql`"
+    )
 
 
 def _go_ycsb(name: str, _folder: Path) -> Check:

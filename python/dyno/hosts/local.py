@@ -12,13 +12,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from dyno.hosts import files, filesystems, joint, kernel, pagecache
+from dyno.hosts import files, filesystems, joint, kernel, pagecache, volumes
 from dyno.hosts.accounts import Account
 from dyno.hosts.cgroups import ControlGroups, DiskLimits, limit_disk, release_disk
 from dyno.hosts.confinement import Confinement
 from dyno.hosts.devices import device_of
 from dyno.hosts.filesystems import Mounted
 from dyno.hosts.leftovers import TOKEN_VARIABLE, UndoError
+from dyno.hosts.networks import Networks
 from dyno.hosts.process import Process
 from dyno.hosts.undo import Change, UndoJournal
 from dyno.hosts.volumes import Until, Volumes
@@ -64,6 +65,8 @@ class LocalHost:
         self._mounts: dict[Path, Change] = {}
         self.volumes = Volumes(undo, self.run)
         """Images on loop devices, file systems on them and on devices that are given, and where they are mounted."""
+        self.networks = Networks(self._environment)
+        """Networks of nodes, each in a namespace of its own."""
 
     def start(
         self,
@@ -256,6 +259,16 @@ class LocalHost:
         except UndoError as error:
             raise RunError(f"cannot remove the file system at {folder}: {error}") from error
 
+    def fill_disk(self, folder: Path) -> None:
+        """Leave no room on a file system that this session made and has mounted there. Raises RunError."""
+        if not any(folder.is_relative_to(each) for each in self._folders) or not folder.is_mount():
+            raise RunError(f"refusing to fill {folder}: no file system of this session is mounted there")
+        volumes.fill(folder)
+
+    def make_room(self, folder: Path) -> None:
+        """Take back `fill_disk`; nothing happens where it was not done. Raises RunError."""
+        volumes.make_room(folder)
+
     def expect_mounts(self, folder: Path) -> Path:
         """Before something is mounted at a folder or below it, by whomever; gives the folder as the kernel names it."""
         folder = folder.resolve()
@@ -314,6 +327,15 @@ class LocalHost:
         UserError where this machine has no such CPUs or not as much memory, RunError where it cannot be kept to.
         """
         return self._groups.confine(machine, cpus, parent=parent)
+
+    def confine_node(self, name: str, machine: Machine, site: Confinement | None = None) -> Confinement:
+        """What holds the processes of a node to a machine of its own, within that of its site, on the site's CPUs.
+
+        A group for each node, also without limits, so that its disk can be limited at any time (`limit_disk`); the same
+        again for the same name, machine and site. It goes with the session. Raises UserError where the machine does not
+        fit, RunError where it cannot be kept to.
+        """
+        return self._groups.confine_node(name, machine, site or Confinement())
 
     def limit_disk(self, confinement: Confinement, limits: Mapping[str, int], data: Path) -> DiskLimits:
         """Hold what is confined to so much a second of the device that `data` is on; see `cgroups.limit_disk`.

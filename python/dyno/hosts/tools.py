@@ -8,11 +8,38 @@ import subprocess
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol
 
+from dyno.hosts import mysql_root
 from dyno.model.base import UserError
 
 _BUILD_LIMIT_S = 1800
 _LAST_LINES = 5
+
+
+class Tool(Protocol):
+    """What `dyno get` gets: by its name, in the version that this dyno knows, for what."""
+
+    @property
+    def name(self) -> str:
+        """What it is got by."""
+
+    @property
+    def version(self) -> str:
+        """The one that is got, or whose it is."""
+
+    @property
+    def what(self) -> str:
+        """What needs it."""
+
+    def path(self) -> Path:
+        """Where it is or would be."""
+
+    def installed(self) -> str | None:
+        """The version that is there; None where it is not there, or not all of it."""
+
+    def get(self) -> Path:
+        """Build it, where it is not there yet. Raises UserError or RunError."""
 
 
 @dataclass(frozen=True)
@@ -23,6 +50,14 @@ class GoTool:
     package: str
     version: str
     what: str
+
+    def path(self) -> Path:
+        """The program."""
+        return tool_path(self.name)
+
+    def installed(self) -> str | None:
+        """By what was written down of it."""
+        return installed(self.name)
 
     def get(self) -> Path:
         """Build it, where it is not there yet. Raises UserError."""
@@ -50,12 +85,11 @@ class GoTool:
         return target
 
 
-TOOLS = {
-    tool.name: tool
-    for tool in (
-        GoTool("go-ycsb", "github.com/pingcap/go-ycsb/cmd/go-ycsb", "v1.0.1", "YCSB in Go: workload kind go-ycsb"),
-    )
-}
+GO_YCSB = GoTool("go-ycsb", "github.com/pingcap/go-ycsb/cmd/go-ycsb", "v1.0.1", "YCSB in Go: workload kind go-ycsb")
+
+_ALL: tuple[Tool, ...] = (GO_YCSB, mysql_root.MysqlRoot())
+
+TOOLS: dict[str, Tool] = {tool.name: tool for tool in _ALL}
 
 
 def tool_path(name: str) -> Path:

@@ -7,6 +7,8 @@ that the next run may have them again.
 from __future__ import annotations
 
 import contextlib
+import errno
+import os
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -17,6 +19,10 @@ from dyno.hosts.leftovers import UndoError
 from dyno.hosts.undo import Change, UndoJournal
 from dyno.model.base import RunError
 from dyno.model.study import FileSystem
+
+_BALLAST = ".dyno-ballast"
+_LARGEST_CHUNK, _SMALLEST_CHUNK = 64 * 2**20, 4096  # bytes
+_KEPT = 2**18  # bytes; xfs keeps a few blocks for itself that statfs shows
 
 Run = Callable[..., str]
 """As `LocalHost.run`."""
@@ -63,6 +69,38 @@ def image_of(folder: Path) -> Path:
 def below_of(folder: Path) -> Path:
     """Where the file system is mounted that an overlay at a folder lies on."""
     return folder.with_name(f"{folder.name}-below")
+
+
+def fill(folder: Path) -> None:
+    """Have a file take all of the file system mounted at a folder, but for what its kind keeps. Raises RunError."""
+    taken = 0
+    try:
+        handle = os.open(folder / _BALLAST, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            chunk = _LARGEST_CHUNK
+            while chunk >= _SMALLEST_CHUNK:
+                try:
+                    os.posix_fallocate(handle, taken, chunk)
+                    taken += chunk
+                except OSError as error:
+                    if error.errno != errno.ENOSPC:
+                        raise
+                    chunk //= 2
+        finally:
+            os.close(handle)
+        status = os.statvfs(folder)
+    except OSError as error:
+        raise RunError(f"cannot fill the disk at {folder}: {error.strerror}") from error
+    if (free := status.f_bavail * status.f_frsize) > _KEPT:
+        raise RunError(f"cannot fill the disk at {folder}: {free} bytes of it stay free")
+
+
+def make_room(folder: Path) -> None:
+    """Take that file away. Raises RunError."""
+    try:
+        (folder / _BALLAST).unlink(missing_ok=True)
+    except OSError as error:
+        raise RunError(f"cannot make room on the disk at {folder}: {error.strerror}") from error
 
 
 class Volumes:
@@ -195,7 +233,13 @@ class Volumes:
         image.unlink(missing_ok=True)
 
     def remove_at(self, folder: Path) -> None:
-        """All that there is of a file system mounted at a folder: overlay, mount, image. Raises UndoError."""
+        """All that there is of a file system mounted at a folder: overlay, mount, image; and of those below it.
+
+        Raises UndoError.
+        """
+        top = folder.resolve()
+        for inner in [each for each in self._mounts if each != top and each.is_relative_to(top)]:
+            self.remove_at(inner)
         self.unmount(folder)
         self.unmount(below_of(folder))
         self.detach(image_of(folder))

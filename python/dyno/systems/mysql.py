@@ -13,6 +13,7 @@ from typing import Any
 
 from dyno import sql
 from dyno.deployments.base import Recipe
+from dyno.hosts import mysql_root
 from dyno.model.base import RunError
 from dyno.model.endpoint import Endpoint
 from dyno.systems.base import files_below
@@ -30,8 +31,8 @@ from dyno.systems.innodb import (
 from dyno.systems.server import DATABASE, PASSWORD, USER
 
 _MISSING = (
-    "not found: install MySQL's server so that mysqld is on the PATH, or name a folder made by "
-    "tests/servers/mysql-root.sh in DYNO_MYSQL_ROOT"
+    "not found: install MySQL's server so that mysqld is on the PATH, or have `dyno get mysql` make a folder with it "
+    "(in DYNO_MYSQL_ROOT, or in your cache)"
 )
 
 _LEAVES_DATA_ALONE = LEAVES_DATA_ALONE | {
@@ -205,7 +206,7 @@ def _given_root() -> Path | None:
         return Path(given)
     if _on_path("mysqld") is not None:
         return None
-    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "dyno" / "mysql-root"
+    cache = mysql_root.cache_folder()
     return cache if cache.is_dir() else None
 
 
@@ -224,7 +225,9 @@ def _within(root: Path, name: str) -> Path | None:
 def _loader(root: Path) -> Path:
     found = sorted(root.glob("usr/lib/*/ld-linux*.so.*")) + sorted(root.glob("lib/*/ld-linux*.so.*"))
     if not found:
-        raise RunError(f"there is no loader of programs in {root}: make the folder anew by tests/servers/mysql-root.sh")
+        raise RunError(
+            f"there is no loader of programs in {root}: remove the folder and have `dyno get mysql` make it anew"
+        )
     return found[0]
 
 

@@ -89,7 +89,7 @@ def test_what_mariadb_calls_mysqld_is_not_taken_for_mysql(
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     monkeypatch.delenv("DYNO_MYSQL_ROOT", raising=False)
     place = Place(host, tmp_path / "live", tmp_path / "logs", "")
-    with pytest.raises(RunError, match=r"mysqld, innochecksum not found: install MySQL's server .*mysql-root.sh"):
+    with pytest.raises(RunError, match=r"mysqld, innochecksum not found: install MySQL's server .*`dyno get mysql`"):
         MysqlSystem(MysqlOptions(), place).programs()
 
 
