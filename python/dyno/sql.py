@@ -6,9 +6,13 @@ For what is asked now and then from outside a run's measured part. What is measu
 from __future__ import annotations
 
 import contextlib
+import ctypes
+import os
 import sqlite3
+import threading
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from socket import AF_UNIX, SOCK_STREAM, create_connection
 from socket import socket as Socket  # noqa: N812 - a variable here is called as its module is
 from types import TracebackType
@@ -18,6 +22,9 @@ from dyno.model.base import RunError
 from dyno.model.endpoint import Endpoint
 
 Row = tuple[Any, ...]
+
+_CLONE_NEWNET = 0x40000000  # linux/sched.h; for setns(2)
+_libc = ctypes.CDLL(None, use_errno=True)
 
 
 class SqlError(RunError):
@@ -75,7 +82,41 @@ def connect(endpoint: Endpoint, *, limit: float) -> Connection:
     """A connection to the server behind an endpoint; no answer takes longer than `limit` seconds. Raises SqlError."""
     if endpoint.backend not in _PROTOCOLS:
         raise SqlError(f"{endpoint.backend} is no SQL server; there are {', '.join(_PROTOCOLS)}")
-    return _PROTOCOLS[endpoint.backend](endpoint.settings, max(limit, 0.01))
+    opening = partial(_PROTOCOLS[endpoint.backend], endpoint.settings, max(limit, 0.01))
+    return opening() if endpoint.namespace is None else _within(endpoint.namespace, opening)
+
+
+def _within(namespace: str, opening: Callable[[], Connection]) -> Connection:
+    """What opens a connection, called in a network namespace: a socket stays in the one that it was made in."""
+    opened: list[Connection] = []
+    wrong: list[SqlError] = []
+
+    def enter() -> None:
+        try:
+            _enter(namespace)
+            opened.append(opening())
+        except SqlError as error:
+            wrong.append(error)
+
+    # Namespaces are a thread's own: only this one is ever in another, and it ends at once.
+    thread = threading.Thread(target=enter, name="sql connection")
+    thread.start()
+    thread.join()
+    if wrong:
+        raise wrong[0]
+    return opened[0]
+
+
+def _enter(namespace: str) -> None:
+    try:
+        handle = os.open(namespace, os.O_RDONLY | os.O_CLOEXEC)
+    except OSError as error:
+        raise SqlError(f"cannot connect: {error}") from error
+    try:
+        if _libc.setns(handle, _CLONE_NEWNET) != 0:
+            raise SqlError(f"cannot enter the network namespace {namespace}: {os.strerror(ctypes.get_errno())}")
+    finally:
+        os.close(handle)
 
 
 def backends() -> tuple[str, ...]:

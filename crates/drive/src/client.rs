@@ -1,5 +1,6 @@
 //! One client: a loop around its work, and what it tells the coordinator.
 
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::Sender;
 use std::sync::{Mutex, PoisonError};
@@ -8,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use dyno_load::Random;
 
+use crate::attempts::Attempts;
 use crate::backend::Status;
 use crate::clock::nanoseconds;
 use crate::failure::{ErrorKind, Failure};
@@ -169,6 +171,9 @@ pub struct Client<'a> {
     pub backoff: Backoff,
     /// What jitter follows from.
     pub seed: u64,
+    /// Where a fault is struck meanwhile: the folder that attempts are written to. No operation's error ends the run
+    /// then.
+    pub faults: Option<&'a Path>,
 }
 
 impl Client<'_> {
@@ -182,7 +187,15 @@ impl Client<'_> {
 
     /// Works from `origin` on until the part ends. An operation that is cut off by the end of the run counts
     /// neither as done nor as an error; what ends a run by itself was not cut off.
-    pub fn work_through<W: Work>(&self, work: &mut W, origin: Instant, turn: Turn) -> PartEnd {
+    ///
+    /// Where there are `attempts` to be written down, all of the part are.
+    pub fn work_through<W: Work>(
+        &self,
+        work: &mut W,
+        origin: Instant,
+        turn: Turn,
+        mut attempts: Option<&mut Attempts>,
+    ) -> PartEnd {
         let mut notes = Notes::new(self);
         let mut line = Line::new(self);
         let mut clock = PartClock::new(origin);
@@ -204,12 +217,8 @@ impl Client<'_> {
             let mut due_ns = None;
             match turn {
                 Turn::Closed { think, .. } => {
-                    let pause = work.pause()
-                        + if operations > 0 {
-                            think
-                        } else {
-                            Duration::ZERO
-                        };
+                    // The first request follows no answer.
+                    let pause = work.pause() + think * u32::from(operations > 0);
                     if !pause.is_zero() {
                         self.sleep_until(Instant::now() + pause);
                         start_ns = clock.now_ns();
@@ -239,7 +248,7 @@ impl Client<'_> {
             let answer = line.perform(work);
             end_ns = clock.now_ns();
             if let Err(error) = &answer
-                && !error.kind.is_fatal()
+                && !self.is_fatal(error.kind)
                 && self.halt.load(Ordering::Relaxed)
             {
                 break Ok(Cause::Halt);
@@ -256,6 +265,12 @@ impl Client<'_> {
                 error: None,
                 reconnected: line.reconnects > reconnects,
             };
+            if let Some(attempts) = attempts.as_deref_mut() {
+                let times = [due_ns.unwrap_or(start_ns), start_ns, end_ns];
+                if let Err(failure) = attempts.note(origin, times, index, &answer) {
+                    break Err(failure);
+                }
+            }
             match answer {
                 Ok(count) => {
                     sample.count = count;
@@ -291,7 +306,7 @@ impl Client<'_> {
         took: Duration,
         error: OperationError,
     ) -> Option<Failure> {
-        let failure = (error.kind.is_fatal() || self.errors_are_fatal)
+        let failure = (self.is_fatal(error.kind) || self.errors_are_fatal)
             .then(|| Failure::of_operation(self.operations[index], &error));
         let _ = self.messages.send(Message::Failed(FailedOperation {
             client: self.number,
@@ -302,6 +317,23 @@ impl Client<'_> {
             message: error.message,
         }));
         failure
+    }
+
+    /// Whether it ends the run. While a fault is struck a store may say anything, and a client comes back to another
+    /// one; a number that could not be noted is no store's doing.
+    fn is_fatal(&self, kind: ErrorKind) -> bool {
+        if self.faults.is_some() {
+            kind == ErrorKind::CannotOpen
+        } else {
+            kind.is_fatal()
+        }
+    }
+
+    /// Whether the connection is made anew after it: one that was left at a node which takes no writes any more would
+    /// get the same answer for ever.
+    fn breaks_connection(&self, kind: ErrorKind) -> bool {
+        kind.breaks_connection()
+            || self.faults.is_some() && !matches!(kind, ErrorKind::Conflict | ErrorKind::Busy)
     }
 
     /// Has sleeps of this thread end on time: the kernel otherwise lets them overrun by 50 us to save wake-ups.
@@ -358,7 +390,7 @@ impl<'a, 'c> Line<'a, 'c> {
             work.perform()
         };
         if let Err(error) = &answer
-            && error.kind.breaks_connection()
+            && self.client.breaks_connection(error.kind)
         {
             self.lose();
         }
@@ -519,6 +551,7 @@ mod tests {
                 most: Duration::ZERO,
             },
             seed: 1,
+            faults: None,
         };
         // The first is due at once, the second in ten minutes.
         let schedule = Schedule::new(1.0 / 600.0, Arrivals::Constant, Driver::ALONE, 1, 0);
@@ -528,7 +561,7 @@ mod tests {
             drain_ns: 0,
         };
         let complete = thread::scope(|scope| {
-            scope.spawn(move || client.work_through(&mut Nothing, Instant::now(), turn));
+            scope.spawn(move || client.work_through(&mut Nothing, Instant::now(), turn, None));
             let since = Instant::now();
             let complete = loop {
                 let complete = timeline.lock().unwrap().next_complete();

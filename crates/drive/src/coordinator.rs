@@ -7,11 +7,13 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::thread;
+use std::thread::{self, Scope, ScopedJoinHandle};
 use std::time::{Duration, Instant};
 
 use dyno_load::share;
+use dyno_sql::Interrupter;
 
+use crate::attempts::Attempts;
 use crate::backend::{
     Backend, BackendReport, Berkeley, Glass, Mysql, Null, Postgresql, SqlBackend, Sqlite, Status,
 };
@@ -26,8 +28,8 @@ use crate::result::{Cpu, DriveResult, EndedBy, Figures, Measured, OpenLoop, Time
 use crate::schedule::Schedule;
 use crate::timeline::Timeline;
 use crate::work::{
-    BerkeleyLoad, Findings, GlassLoad, Inspection, LedgerCheck, LedgerCreate, LedgerRun, NullRun,
-    Plan, TpccCheck, TpccLoad, TpccRun, Work, YcsbBackend, YcsbLoad, YcsbRun,
+    BerkeleyLoad, Companion, Findings, GlassLoad, Inspection, LedgerCheck, LedgerCreate, LedgerRun,
+    NullRun, Plan, TpccCheck, TpccLoad, TpccRun, Work, YcsbBackend, YcsbLoad, YcsbRun,
 };
 
 /// How a job is carried out, apart from what it asks.
@@ -73,7 +75,9 @@ fn drive_on_sql<B: SqlBackend>(job: &Job, options: &Options) -> io::Result<Drive
         (WorkloadJob::Tpcc(tpcc), Phase::Check) => {
             inspect::<B, _>(job, options, &TpccCheck::new(tpcc))
         }
-        (WorkloadJob::Ledger(_), Phase::Load) => carry_out::<B, _>(job, options, &LedgerCreate),
+        (WorkloadJob::Ledger(ledger), Phase::Load) => {
+            carry_out::<B, _>(job, options, &LedgerCreate::new(ledger))
+        }
         (WorkloadJob::Ledger(ledger), Phase::Run) => {
             carry_out::<B, _>(job, options, &LedgerRun::new(job, ledger, options.out))
         }
@@ -319,7 +323,14 @@ fn run_clients<B: Backend, P: Plan<B>>(
     collector: &mut Collector,
 ) -> io::Result<Vec<B::Connection>> {
     let (gate, halt) = (&Gate::default(), &*options.halt);
-    let job = run.job;
+    let (job, over) = (run.job, &AtomicBool::new(false));
+    let companions = match plan.companions(backend, over) {
+        Ok(companions) => companions,
+        Err(failure) => {
+            collector.fail(failure);
+            return Ok(connections);
+        }
+    };
     let progress: Vec<Progress> = connections.iter().map(|_| Progress::default()).collect();
     let (sender, receiver) = channel();
     let started = collector.start();
@@ -337,6 +348,7 @@ fn run_clients<B: Backend, P: Plan<B>>(
                 interval_ns: nanoseconds(job.interval),
                 backoff: job.reconnect,
                 seed: job.seed,
+                faults: job.faults.then_some(options.out),
             };
             let sender = sender.clone();
             let body = move || {
@@ -361,12 +373,15 @@ fn run_clients<B: Backend, P: Plan<B>>(
             }
         }
         drop(sender);
+        let beside = Beside::start(scope, companions, collector);
         let collected = collector.collect(&receiver, gate, &progress, backend);
         if collected.is_err() {
             halt.store(true, Ordering::Relaxed);
             gate.open(Instant::now());
             backend.interrupt();
         }
+        over.store(true, Ordering::Relaxed);
+        beside.end(collector);
         // A thread catches its own panics, so that each gives its connection back.
         let connections = threads
             .into_iter()
@@ -374,6 +389,56 @@ fn run_clients<B: Backend, P: Plan<B>>(
             .collect();
         collected.map(|()| connections)
     })
+}
+
+/// The threads of a plan's companions.
+struct Beside<'scope> {
+    threads: Vec<ScopedJoinHandle<'scope, Result<(), Failure>>>,
+    interrupters: Vec<Interrupter>,
+}
+
+impl<'scope> Beside<'scope> {
+    fn start<'s: 'scope>(
+        scope: &'scope Scope<'scope, '_>,
+        companions: Vec<Companion<'s>>,
+        collector: &mut Collector,
+    ) -> Self {
+        let mut beside = Self {
+            threads: Vec::new(),
+            interrupters: Vec::new(),
+        };
+        for companion in companions {
+            match thread::Builder::new().spawn_scoped(scope, companion.body) {
+                Ok(thread) => beside.threads.push(thread),
+                Err(error) => {
+                    let message = format!("starting a thread beside the clients: {error}");
+                    collector.fail(Failure::new("threads", message));
+                }
+            }
+            beside.interrupters.push(companion.interrupter);
+        }
+        beside
+    }
+
+    /// They were told that it is over: waits for them, and interrupts those that wait for an answer.
+    fn end(self, collector: &mut Collector) {
+        const LOOK_EVERY: Duration = Duration::from_millis(5);
+        let until = Instant::now() + PATIENCE;
+        while Instant::now() < until && !self.threads.iter().all(ScopedJoinHandle::is_finished) {
+            thread::sleep(LOOK_EVERY);
+        }
+        self.interrupters.iter().for_each(Interrupter::interrupt);
+        for thread in self.threads {
+            match thread.join() {
+                Ok(Ok(())) => {}
+                Ok(Err(failure)) => collector.fail(failure),
+                Err(_) => collector.fail(Failure::new(
+                    "internal",
+                    "a thread beside the clients panicked; its message stands above",
+                )),
+            }
+        }
+    }
 }
 
 fn tell_end(
@@ -405,7 +470,7 @@ fn run_client<B: Backend, P: Plan<B>>(
     if run.has_warmup() {
         client.sleep_until(started);
         let turn = run.turn(client.number, 0, run.warmup_end());
-        let warmup = client.work_through(&mut work, started, turn);
+        let warmup = client.work_through(&mut work, started, turn, None);
         warmup.cause?;
         warm_ns = warmup.end_ns;
     }
@@ -414,7 +479,21 @@ fn run_client<B: Backend, P: Plan<B>>(
     let origin = gate.wait();
     client.sleep_until(origin);
     let turn = run.turn(client.number, 1, run.measured_end());
-    let part = client.work_through(&mut work, origin, turn);
+    let mut attempts = client
+        .faults
+        .map(|folder| {
+            Attempts::create(
+                folder,
+                run.job.driver.number,
+                client.number,
+                client.operations,
+            )
+        })
+        .transpose()?;
+    let part = client.work_through(&mut work, origin, turn, attempts.as_mut());
+    if let Some(attempts) = attempts {
+        attempts.finish()?;
+    }
     let counters = growth(work.counters(), &before);
     Ok(Ending { part, counters })
 }

@@ -8,6 +8,7 @@
 //! Adding a backend means one module in `backend` that implements its traits. The kind is chosen
 //! once, before the clients start: the loop is compiled for each pair of backend and workload.
 
+mod attempts;
 mod backend;
 mod client;
 mod coordinator;

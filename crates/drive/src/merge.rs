@@ -489,6 +489,9 @@ impl Merged {
             let until_ns = measured_from_ns + left_out_ns - started_ns;
             result["warmup"]["elapsed_s"] = json!(Duration::from_nanos(until_ns).as_secs_f64());
         }
+        if parts.iter().any(|part| part.result["reads"].is_object()) {
+            result["reads"] = reads(parts);
+        }
         result["backend"]["status"] = json!(sum_members(parts, &["backend", "status"]));
         result["open"] = self.open_loop(parts);
         // The worst is what all of it came to.
@@ -601,6 +604,17 @@ fn ended_in_time(parts: &[Part], path: &[&str]) -> f64 {
             (rate_per_s * part.elapsed_s()).round()
         })
         .sum()
+}
+
+/// What the readers of all drivers found.
+fn reads(parts: &[Part]) -> Value {
+    let mut sums = sum_members(parts, &["reads"]);
+    let longest_ns = parts
+        .iter()
+        .filter_map(|part| part.result["reads"]["longest_ns"].as_u64())
+        .max();
+    sums.insert("longest_ns".to_owned(), json!(longest_ns));
+    sums.into()
 }
 
 /// Numbers by name, added up; whole numbers stay whole.

@@ -11,7 +11,7 @@ use crate::failure::Failure;
 pub use dyno_result::figures::{Cpu, EndedBy, Figures, Latency, Outcome, Times, Warmup};
 
 use crate::job::{Arrivals, Job, Phase};
-use crate::work::{Check, Findings, LedgerCount};
+use crate::work::{Check, Findings, LedgerCount, ReadCount};
 
 /// The version of the result's format.
 const FORMAT: u32 = 1;
@@ -43,6 +43,8 @@ pub struct DriveResult {
     reconnects: u64,
     checks: Vec<Check>,
     ledger: Option<LedgerCount>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reads: Option<ReadCount>,
     /// The times at which it began and ended.
     #[serde(flatten)]
     pub times: Times,
@@ -108,6 +110,7 @@ impl DriveResult {
             reconnects: measured.reconnects,
             checks: measured.findings.checks,
             ledger: measured.findings.ledger,
+            reads: measured.findings.reads,
             times,
             warmup: measured.warmup,
             operations: measured.operations,

@@ -16,6 +16,7 @@ from dyno.analysis.comparisons import compare
 from dyno.analysis.confounders import beside, confounders, of_pairs
 from dyno.analysis.database import database
 from dyno.analysis.drift import drift
+from dyno.analysis.failover import failovers
 from dyno.analysis.hot_spots import hot_spots
 from dyno.analysis.interventions import hangs_on, probed
 from dyno.analysis.laws import operational_laws
@@ -205,6 +206,7 @@ def _whole(
         verdicts=held_back,
         hot_spots=() if sampled.stacks is None else tuple(hot_spots(study, table, sampled.stacks, sampled.rules)),
         interventions=tuple(interventions),
+        failovers=tuple(failovers(study, table)),
         removal=tuple(removals(study, table, sampled.counts)),
         switches=tuple(switches(study, table)),
     )

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from dyno import stats
 from dyno.analysis.sentences import NOT_JUDGED, levels
-from dyno.model import responses
+from dyno.model import faults, responses
 from dyno.model.findings import (
     Agreement,
     CellSummary,
@@ -80,8 +80,9 @@ def beside(
 
 
 def _key(chosen: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
-    # Nobody else has intervened: what was published is beside the cells in which nothing is slowed.
-    return tuple(sorted(item for item in chosen.items() if item != (FACTOR, NONE)))
+    # Nobody else has intervened: what was published is beside the cells in which nothing is slowed, and nothing struck.
+    without = ((FACTOR, NONE), (faults.FACTOR, faults.NONE))
+    return tuple(sorted(item for item in chosen.items() if item not in without))
 
 
 def ranks(pairs: Sequence[tuple[float, float]], confidence: float, *, judged: bool = True) -> Ranks:

@@ -10,7 +10,7 @@ from dyno.model.findings import StepTiming, Timing
 from dyno.model.run import Outcome, RunRecord, Step
 from dyno.model.study import Study
 
-NOT_AROUND = (Step.DRIVE, Step.PREPARE)  # the run itself, and what is done once for many
+NOT_AROUND = (Step.DRIVE, Step.MEND, Step.PREPARE)  # the run itself, and what is done once for many
 
 
 def timing(study: Study, runs: Sequence[RunRecord]) -> list[Timing]:

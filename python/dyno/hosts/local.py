@@ -260,7 +260,7 @@ class LocalHost:
             raise RunError(f"cannot remove the file system at {folder}: {error}") from error
 
     def fill_disk(self, folder: Path) -> None:
-        """Leave no room on a file system that this session made and has mounted there. Raises RunError."""
+        """Leave no byte free on a file system that this session made and has mounted there. Raises RunError."""
         if not any(folder.is_relative_to(each) for each in self._folders) or not folder.is_mount():
             raise RunError(f"refusing to fill {folder}: no file system of this session is mounted there")
         volumes.fill(folder)

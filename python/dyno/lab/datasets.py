@@ -52,7 +52,9 @@ class DataSets:
         try:
             system.start(0, limits.start)
             endpoint = system.ready(limits.ready)
-            workload.load(runner(), endpoint, self._seed)
+            loader = runner()
+            loader.namespace = endpoint.namespace
+            workload.load(loader, endpoint, self._seed)
             system.finish_load(endpoint, limits.prepare)
         finally:
             system.stop(limits.stop)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import os
 import time
@@ -20,6 +21,7 @@ from dyno.hosts.interventions.base import Effect, Intervention, Target
 from dyno.lab.call_costs import OPTIMISED, SLOWER, count, per_transaction
 from dyno.lab.datasets import DataSets
 from dyno.lab.disk import DiskFull
+from dyno.lab.faults import Striker, audited, outage_of, responses_of, rows_of, stale_reads
 from dyno.lab.interrupt import Interrupt
 from dyno.lab.meter import MachineMeter, Meter, Metered, operations
 from dyno.lab.runner import WatchedRunner
@@ -27,12 +29,14 @@ from dyno.lab.saturation import driver_use
 from dyno.lab.sites import Site, kernel_settings
 from dyno.model.base import InvalidRun, Killed, RunError, Scalar
 from dyno.model.endpoint import Endpoint
-from dyno.model.run import Intervened, MeasuredPart, Outcome, RunRecord, Slot, Step, StepTime
+from dyno.model.outage import Outage
+from dyno.model.run import CLIENTS, Audited, Faulted, Intervened, MeasuredPart, Outcome, RunRecord, Slot, Step, StepTime
 from dyno.model.saturation import why_driver_is_the_limit
 from dyno.model.study import Cell, Study
 from dyno.observers.base import DRIVER, POPULATE, Counting, Observer
 from dyno.store import Staged
 from dyno.systems.base import System
+from dyno.systems.cluster import Cluster
 from dyno.workloads.base import Measured, Workload, rates
 
 _RESIDENT_AT_MOST = 0.01
@@ -99,6 +103,10 @@ class Execution:
     _populated: tuple[int, int] | tuple[None, None] = (None, None)
     _device: Device | None = None
     _intervened: Intervened | None = None
+    _striker: Striker | None = None
+    _outage: Outage | None = None
+    _audits: dict[str, Audited] = field(default_factory=dict)
+    _withheld: dict[str, str] = field(default_factory=dict)
     _driven: bool = False
     _ended_badly: bool = False
 
@@ -128,6 +136,9 @@ class Execution:
             outcome, cause = Outcome.PARTIAL, f"interrupted by a signal to dyno ({cause})"
         if self._measured is None and self._runner is not None:
             self._measured = self._runner.measured
+        # What was found of a fault is kept of a run that failed too; what a kind gave must not end the study here.
+        with contextlib.suppress(Exception):
+            self._take_fault()
         record = self._record_that_can_be_kept(outcome, _one_line(cause), started_ns)
         measured = self._measured
         return Staged(
@@ -139,6 +150,8 @@ class Execution:
             functions=self._functions,
             counts=self._counts,
             histogram_log=measured.histogram_log if measured else None,
+            attempts=measured.attempts if measured else None,
+            reads=measured.reads if measured else None,
         )
 
     def _measure(self) -> None:
@@ -194,28 +207,82 @@ class Execution:
             with self._whatever_happens(self._stop_observers):
                 if self.workload.populates:
                     self._populate(endpoint)
-                with self._timed(Step.DRIVE), self._disk_limited():
+                with self._whatever_happens(self._mend), self._timed(Step.DRIVE), self._disk_limited():
                     self._runner = self.new_runner(limits.drive, self._on_driver, self._on_drivers_end)
+                    self._runner.namespace = endpoint.namespace
                     self._intervene(endpoint)
                     self._meter = Meter(self._on_device(), endpoint.processes.values())
                     if self._machine_meter is not None:
                         self._machine_meter.begin()
+                    self._begin_fault(self._runner)
                     self._measured = self.workload.drive(self._runner, endpoint, self._seed())
                     self._let_be()
                     self._take_figures(self._measured)
+            self._take_fault()
             with self._timed(Step.STATUS), self._telling_why_killed():
                 # Not before: the sum of the server's program would have it all in page cache, measured or not.
                 self._deployed = self._how_deployed()
                 self._status = self.system.status()
             with self._timed(Step.CHECK):
+                if self.cell.fault is not None:
+                    # What is missing then is what was to be found, and may be what decides.
+                    self._audit_each_way(self._runner, endpoint)
                 self._check(self._measured)
                 self._attest_device()
                 if self.workload.reads_back():
                     self._drop_caches()
-                checked = self.workload.check(self._runner, endpoint, self._seed())
+                if self.cell.fault is None:
+                    checked = self.workload.check(self._runner, endpoint, self._seed())
+                    self._status |= checked.status
+                    if checked.wrong:
+                        raise RunError(checked.wrong)
+
+    def _begin_fault(self, runner: WatchedRunner) -> None:
+        """Have the fault struck at its time, where the cell has one."""
+        plan = self.cell.fault
+        if plan is None:
+            return
+        if not isinstance(self.system, Cluster):
+            raise RunError(f"{self.system.kind} has no nodes that a fault could strike")
+        self.workload.through_fault = True
+        self._striker = Striker(self.system, plan, self._seed(), self.study.limits.start)
+        runner.on_measuring = self._striker.measuring
+        self._striker.begin()
+
+    def _mend(self) -> None:
+        if self._striker is not None:
+            with self._timed(Step.MEND):
+                self._striker.end(lambda: self.interrupt.requested)
+
+    def _take_fault(self) -> None:
+        """What the fault cost those who asked, and what was read elsewhere; once."""
+        striker, measured, plan = self._striker, self._measured, self.cell.fault
+        if measured is None or self._outage is not None:
+            return
+        struck = None if striker is None else striker.struck
+        self._used |= stale_reads(measured, None if struck is None else struck.at_ns)
+        if striker is None or struck is None or plan is None:
+            return
+        self._outage = outage_of(measured, struck, plan.late_s)
+        found, self._withheld = responses_of(striker, struck, self._outage)
+        self._used |= found
+
+    def _audit_each_way(self, runner: WatchedRunner, endpoint: Endpoint) -> None:
+        """What became of the rows: as clients find them, and on each node."""
+        ways = {CLIENTS: endpoint}
+        if isinstance(self.system, Cluster):
+            names = [node.name for node in self.system.nodes()]
+            ways |= {name: endpoint.by(name) for name in names if name in endpoint.others}
+        for name, way in ways.items():
+            checked = self.workload.check(runner, way, self._seed())
+            if name == CLIENTS:
                 self._status |= checked.status
-                if checked.wrong:
-                    raise RunError(checked.wrong)
+            if (found := audited(checked.status)) is None:
+                raise RunError(
+                    f"the rows of {name} could not be counted: {checked.wrong or 'nothing was said of them'}"
+                )
+            self._audits[name] = found
+        self._used |= rows_of(self._audits[CLIENTS])
 
     def _populate(self, endpoint: Endpoint) -> None:
         """Have the workload make what this run finds, and the caches as they are to be: no part of what is measured."""
@@ -223,6 +290,7 @@ class Execution:
         with self._timed(Step.POPULATE), self._telling_why_killed():
             meter = Meter(self._on_device(), ())
             self._populator = self.new_runner(self.study.limits.prepare, self._on_populator)
+            self._populator.namespace = endpoint.namespace
             try:
                 # Without the disk's limits, as where data are loaded.
                 with self.site.loading():
@@ -350,18 +418,22 @@ class Execution:
 
     def _audit(self, error: Exception) -> None:
         """Where driving failed, what the store still has of what it took: it is started again on the same data."""
-        audited = self.workload.outlives_failure and self._wrong in (Step.DRIVE, Step.STATUS)
-        if not audited or self._runner is None or self.interrupt.requested:
+        lives_on = self.workload.outlives_failure and self._wrong in (Step.DRIVE, Step.MEND, Step.STATUS)
+        if not lives_on or self._runner is None or self.interrupt.requested:
             return
         try:
             with self._whatever_happens(self._stop):
                 endpoint = self._start()
+                self._runner.namespace = endpoint.namespace
                 with self._timed(Step.CHECK):
                     checked = self.workload.check(self._runner, endpoint, self._seed())
         except (RunError, InvalidRun) as second:
             error.add_note(f"started again to be checked, it failed too: {second}")
             return
         self._status |= checked.status
+        if self._striker is not None and (found := audited(checked.status)) is not None:
+            self._audits[CLIENTS] = found
+            self._used |= rows_of(found)
         error.add_note(f"started again and checked: {checked.wrong or 'nothing that was acknowledged is missing'}")
 
     def _data_set(self) -> Path:
@@ -511,7 +583,7 @@ class Execution:
         wanted = self.study.replicates.of
         given = {**self._used, **self._observed, **measured.responses}
         if wanted not in given:
-            if why := measured.withheld.get(wanted):
+            if why := {**measured.withheld, **self._withheld}.get(wanted):
                 raise InvalidRun(f"{wanted} (replicates.of) of this run is not known: {why}")
             there = ", ".join(sorted(given))
             raise InvalidRun(f"the driver gave no {wanted!r} (replicates.of); it gave {there}")
@@ -527,6 +599,8 @@ class Execution:
         runner, measured = self._runner, self._measured
         if runner is None or measured is None or measured.intervals is None:
             return
+        if self.cell.fault is not None:
+            return  # what it went through was done to it
         series, interval_s, seconds = rates(measured)
         self._part = measured_part(
             series,
@@ -545,6 +619,8 @@ class Execution:
         """Where the driver itself was the limit, what was measured is the driver. At scale smoke nothing is judged."""
         if self._samples is None or self._measured is None or not self.study.judged:
             return
+        if self.cell.fault is not None:
+            return  # of a run that stood still the mean says nothing, and clients that come back are its own cost
         use = driver_use(self._samples, self._measured, self.workload.at_once(), self.cell.host.pin.driver)
         if use is not None and (why := why_driver_is_the_limit(use)):
             raise InvalidRun(why)
@@ -566,7 +642,7 @@ class Execution:
     def _timed(self, step: Step) -> Iterator[None]:
         begun = time.monotonic()
         try:
-            if self.interrupt.requested and step not in (Step.STOP, Step.OBSERVE):
+            if self.interrupt.requested and step not in (Step.STOP, Step.OBSERVE, Step.MEND):
                 raise _Interrupted
             yield
         except BaseException:
@@ -620,6 +696,29 @@ class Execution:
             return self._record(Outcome.FAILED, _one_line(self._defect(error)), started_ns)
         return record
 
+    def _faulted(self) -> Faulted | None:
+        striker, plan, outage = self._striker, self.cell.fault, self._outage
+        if striker is None or striker.struck is None or plan is None:
+            return None
+        return Faulted(
+            kind=striker.struck.kind,
+            role=plan.fault.node,
+            nodes=striker.struck.nodes,
+            at_ns=striker.struck.at_ns,
+            mended_ns=striker.mended_ns,
+            whole_ns=striker.whole_ns,
+            watched_s=outage.watched_s if outage else None,
+            former_per_s=outage.former_per_s if outage else None,
+            usual_gap_s=outage.usual_gap_s if outage else None,
+            interrupted=outage.interrupted if outage else None,
+            outage_s=outage.outage_s if outage else None,
+            at_least_s=outage.at_least_s if outage else None,
+            first_success_s=outage.first_success_s if outage else None,
+            resolution_s=outage.resolution_s if outage else None,
+            former_throughput_s=outage.former_throughput_s if outage else None,
+            audits=self._audits,
+        )
+
     def _record(self, outcome: Outcome, cause: str | None, started_ns: int) -> RunRecord:
         measured = self._measured
         return RunRecord(
@@ -657,6 +756,7 @@ class Execution:
             notes=(*(measured.notes if measured else ()), *self._notes()),
             ended_by=measured.ended_by if measured else None,
             intervened=self._intervened,
+            faulted=self._faulted(),
             halted=self.disk_full and outcome is Outcome.FAILED,
         )
 

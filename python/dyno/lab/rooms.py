@@ -16,6 +16,7 @@ from dyno.model.registry import find
 from dyno.model.study import Cell, Kinds, KindSpec, Mismatch, Study
 from dyno.observers.base import Observer
 from dyno.systems.base import System
+from dyno.systems.cluster import Cluster
 from dyno.workloads.base import Workload
 
 
@@ -104,8 +105,44 @@ class Rooms:
                 "write warm"
             )
             return Mismatch("host.caches", text, cell)
+        if cell.fault is not None and (found := self._unstruck(cell, system, options, workload)) is not None:
+            key, why = found
+            return Mismatch(key, f"{why} ({cell.name})", cell)
         if cell.intervention is not None and (why := self.unfit(cell, cell.intervention.kind)):
             return Mismatch("intervene", f"{cell.intervention.kind}: {why} ({cell.name})", cell)
+        return None
+
+    def _unstruck(
+        self, cell: Cell, system: type[System[Any]], options: Any, workload: Workload[Any]
+    ) -> tuple[str, str] | None:
+        """Why a fault would say nothing of a cell, and at which key; None where it would."""
+        if (plan := cell.fault) is None:
+            return None
+        key = f"faults.{plan.fault.kind}"
+        if not issubclass(system, Cluster):
+            able = [name for name, kind in self.systems.items() if issubclass(kind, Cluster)]
+            return (
+                key,
+                f"{cell.system.kind} has no nodes that could be struck; {', '.join(sorted(able)) or 'none'} have",
+            )
+        if why := system.why_not_struck(options, plan.fault.kind):
+            return key, why
+        if not workload.outlives_failure:
+            able = [name for name, kind in self.workloads.items() if kind.outlives_failure]
+            return "workload.kind", f"{cell.workload.kind} cannot go on through a fault; {', '.join(sorted(able))} can"
+        if workload.rate() is None:
+            return (
+                "workload",
+                "a fault is struck under requests that arrive whether or not others were answered: give a rate",
+            )
+        seconds = workload.measured_seconds()
+        if seconds is None:
+            return "workload", "a fault is struck within a time that is known: give a duration, and no operations"
+        if plan.to_s >= seconds:
+            return (
+                f"{key}.at",
+                f"the measured part ends after {seconds:g} s, and the fault may be struck at {plan.to_s:g} s",
+            )
         return None
 
     def unfit(self, cell: Cell, kind: str) -> str | None:

@@ -61,6 +61,10 @@ class WatchedRunner:
         self._confinement = confinement or Confinement()
         self.under: tuple[str, ...] = ()
         """The words that drivers are started under from now on, where the system works inside them."""
+        self.on_measuring: Callable[[float], None] = lambda _since: None
+        """Told, now and then, since when the measured part goes on, by the monotonic clock."""
+        self.namespace: str | None = None
+        """The file of the network namespace that drivers are started in from now on; dyno's own where it is None."""
         self._pinned = () if cpus is None else ("taskset", "--cpu-list", cpus)
 
     @property
@@ -81,7 +85,8 @@ class WatchedRunner:
         processes: list[Process] = []
         try:
             for number, words in enumerate(argvs):
-                argv, _ = replace(self._confinement, under=self.under).around((*self._pinned, *words), None)
+                words = (*_within(self.namespace), *self._pinned, *words)
+                argv, _ = replace(self._confinement, under=self.under).around(words, None)
                 self.commands.append(tuple(argv))
                 log = self.logs / (kept_as or ("driver" if len(argvs) == 1 else f"driver-{number}"))
                 processes.append(self.host.start(argv, log=log, lines=kept_as is None))
@@ -127,5 +132,12 @@ class WatchedRunner:
             progress = json.loads(line)
             told[number] = float(progress["throughput_per_s"])
             self._listener.driving(sum(told), str(progress["phase"]))
+            if progress["phase"] == "measured":
+                self.on_measuring(time.monotonic() - float(progress["elapsed_s"]))
         except (ValueError, KeyError, TypeError):
             return  # a driver may say other things too; they are not progress
+
+
+def _within(namespace: str | None) -> tuple[str, ...]:
+    """The words that a program of util-linux is started with, which becomes the command after them."""
+    return () if namespace is None else ("nsenter", f"--net={namespace}")

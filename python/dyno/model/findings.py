@@ -1136,6 +1136,52 @@ class Switches(Frozen):
     sentence: str
 
 
+class Failover(Frozen):
+    """What a fault cost, over the runs of a cell in which it was struck: those that are not ok are among them.
+
+    Times in seconds. An outage that did not end until the driver did is longer than all that did, as medians go.
+    """
+
+    cell: int
+    levels: dict[str, str]
+    kind: str
+    node: Annotated[str, Field(description="its role when it was struck: primary, secondary or any")]
+    title: Annotated[str, Field(description="what was done")]
+    runs: Annotated[int, Field(description="in which it was struck")]
+    not_ok: Annotated[int, Field(description="those of them that are not ok")]
+    outages: Annotated[tuple[float, ...], Field(description="of those that ended, the shortest first")] = ()
+    unended: Annotated[tuple[float, ...], Field(description="how long those were seen that did not end")] = ()
+    uninterrupted: Annotated[
+        int, Field(description="runs without a time that is more than twice the longest without a success before")
+    ] = 0
+    median: Annotated[float | None, Field(description="of the outages; None where it is one that did not end")] = None
+    median_ci: Annotated[
+        Interval | None, Field(description="two of the outages (order statistics); None where there are too few")
+    ] = None
+    first_success: Annotated[float | None, Field(description="median, since the fault")] = None
+    first_success_ci: Interval | None = None
+    resolution_s: Annotated[
+        float | None, Field(description="the longest that a first success may have been possible before it was seen")
+    ] = None
+    audited: Annotated[int, Field(description="runs whose rows were counted")] = 0
+    acknowledged: Annotated[int, Field(description="rows, over these runs, as are those below")] = 0
+    lost: int = 0
+    phantom: int = 0
+    duplicated: int = 0
+    altered: int = 0
+    with_loss: Annotated[int, Field(description="runs that lost a row")] = 0
+    loss_share_ci: Annotated[
+        Interval | None, Field(description="of the share of faults that lose a row (Wilson), where some did")
+    ] = None
+    loss_bound: Annotated[
+        float | None, Field(description="3/n, where none of n did: at 95 % confidence fewer than this share do")
+    ] = None
+    loss_bound_exact: Annotated[float | None, Field(description="the same exactly, at the study's confidence")] = None
+    nodes_apart: Annotated[int, Field(description="runs in which some node had other rows than clients found")] = 0
+    confidence: float
+    sentence: str
+
+
 class Findings(Frozen):
     """All that a results folder says."""
 
@@ -1199,6 +1245,9 @@ class Findings(Frozen):
     interventions: Annotated[
         tuple[Probed, ...],
         Field(description="what slowing a resource on purpose says of each cell that it was done to"),
+    ] = ()
+    failovers: Annotated[
+        tuple[Failover, ...], Field(description="what a fault cost, of each cell in which one was struck")
     ] = ()
     removal: Annotated[
         tuple[Removal, ...], Field(description="where instructions go, of an engine whose components are removed")

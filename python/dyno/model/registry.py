@@ -1,6 +1,7 @@
 """Finding kinds of systems, workloads and observers: one module each in its room, or an entry point of another package.
 
-A kind is a concrete class with a `kind` name and an `Options` type. No file lists them.
+A kind is a concrete class with a `kind` name of its own and an `Options` type; one that has the name of its base is a
+part of another kind, such as a server that is a node. No file lists them.
 """
 
 from __future__ import annotations
@@ -25,7 +26,9 @@ def find(room: str, base: type[T]) -> dict[str, type[T]]:
     for module in pkgutil.iter_modules(importlib.import_module(room).__path__, f"{room}."):
         loaded = importlib.import_module(module.name)
         for _, found in inspect.getmembers(loaded, inspect.isclass):
-            if found.__module__ == module.name and issubclass(found, base) and not inspect.isabstract(found):
+            if found.__module__ != module.name or not issubclass(found, base) or inspect.isabstract(found):
+                continue
+            if "kind" in vars(found):
                 kinds[_name(found)] = found
     for entry in entry_points(group=room):
         try:

@@ -95,6 +95,22 @@ _KNOWN = {
         Response("inconsistent", "file systems that their own program finds damaged", "1", "lower", counted=True),
         Response("unmountable", "file systems that could not be mounted", "1", "lower", counted=True),
         Response("recovery_time", "time to mount after a power cut", "ms", "lower"),
+        # Of a fault; times since it was struck. `dyno.model.outage` says how each is found.
+        Response("outage", "longest time without a success after the fault", "s", "lower"),
+        Response("first_success", "time from the fault to the first success after the outage", "s", "lower"),
+        Response("former_throughput", "time from the fault to 95 % of the former throughput", "s", "lower"),
+        Response("lost_work", "operations that were not done until then", "1", "lower", counted=True),
+        Response("requests_failed", "requests that failed after the fault", "1", "lower", counted=True),
+        Response("requests_late", "requests that were answered late after the fault", "1", "lower", counted=True),
+        Response("redundancy", "time from the fault until redundancy is whole", "s", "lower"),
+        Response("rejoin", "time from mending until redundancy is whole", "s", "lower"),
+        Response("rows_lost", "acknowledged rows lost", "1", "lower", counted=True),
+        Response("rows_phantom", "rows that were never acknowledged and are there", "1", "lower", counted=True),
+        Response("rows_duplicated", "rows there more than once", "1", "lower", counted=True),
+        Response("rows_altered", "rows not as they were written", "1", "lower", counted=True),
+        Response("stale_reads", "share of reads that missed an acknowledged row", "1", "lower", counted=True),
+        Response("stale_reads_after", "the same, after the fault", "1", "lower", counted=True),
+        Response("staleness_max", "longest that a row was not to be read elsewhere", "ms", "lower", counted=True),
         Response("elapsed", "time of the measured part", "s", "lower"),
     )
 }

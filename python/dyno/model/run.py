@@ -10,6 +10,8 @@ from pydantic import ConfigDict, Field
 from dyno.model.base import Frozen, Scalar
 
 RUN_FORMAT = 1
+CLIENTS = "clients"
+"""Of the ways to a store's rows the one that clients take: its audit says what was lost."""
 
 
 class Outcome(StrEnum):
@@ -33,6 +35,7 @@ class Step(StrEnum):
     OBSERVE = "observe"
     POPULATE = "populate"
     DRIVE = "drive"
+    MEND = "mend"
     STATUS = "status"
     CHECK = "check"
     STOP = "stop"
@@ -129,6 +132,48 @@ class Intervened(Frozen):
     notes: Annotated[tuple[str, ...], Field(description="what passes it by")] = ()
 
 
+class Audited(Frozen):
+    """What became of a ledger's rows, at one way into the store."""
+
+    acknowledged: int
+    present: int
+    lost: int
+    phantom: int
+    duplicated: int
+    altered: int
+
+
+class Faulted(Frozen):
+    """What a fault did in a run. Times of day in ns since the epoch."""
+
+    kind: str
+    role: Annotated[str, Field(description="of the node, as it was asked for")]
+    nodes: Annotated[tuple[str, ...], Field(description="that were struck")]
+    at_ns: Annotated[int, Field(description="just before it was struck")]
+    mended_ns: Annotated[int | None, Field(description="when mending began; None where it was not mended")] = None
+    whole_ns: Annotated[int | None, Field(description="when the cluster was whole again; None where it never was")] = (
+        None
+    )
+    watched_s: Annotated[float | None, Field(description="how long it was driven from then on")] = None
+    former_per_s: Annotated[float | None, Field(description="successes a second before, in the measured part")] = None
+    usual_gap_s: Annotated[float | None, Field(description="the longest time without a success before")] = None
+    interrupted: Annotated[
+        bool | None, Field(description="whether there was a time without a success that is more than twice that")
+    ] = None
+    outage_s: Annotated[float | None, Field(description="None where it did not end")] = None
+    at_least_s: Annotated[float | None, Field(description="of an outage that did not end: how long it was seen")] = None
+    first_success_s: float | None = None
+    resolution_s: Annotated[
+        float | None,
+        Field(description="how long before the first success's request the one before it had been sent"),
+    ] = None
+    former_throughput_s: float | None = None
+    audits: Annotated[
+        dict[str, Audited],
+        Field(description="of the rows: as clients find them (clients), and on each node by its name"),
+    ] = {}
+
+
 class RunRecord(Frozen):
     """Everything about one run that is not a time series."""
 
@@ -194,6 +239,7 @@ class RunRecord(Frozen):
     intervened: Annotated[
         Intervened | None, Field(description="what was done to a resource meanwhile; None where nothing was")
     ] = None
+    faulted: Annotated[Faulted | None, Field(description="what was struck meanwhile; None where nothing was")] = None
     ended_by: Annotated[
         str | None, Field(description="what ended the driving: operations, duration, signal or error")
     ] = None

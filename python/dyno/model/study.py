@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, Field, model_validator
 
 from dyno.model.base import Frozen, Scalar, level_name
+from dyno.model.faults import FaultPlan
 from dyno.model.forms import CpuList, Governor, KernelSetting, KernelValue, MkfsWords, MountOptions
 from dyno.model.interventions import Dose, DoseOptions
 from dyno.model.published import Published
@@ -290,6 +291,7 @@ class Cell(Frozen):
     workload: KindSpec
     deployment: Annotated[str, Field(description="where the system's processes and data live")] = "native"
     intervention: Annotated[Dose | None, Field(description="what is done to a resource while it is driven")] = None
+    fault: Annotated[FaultPlan | None, Field(description="what is done to a node while it is driven")] = None
 
     @property
     def name(self) -> str:

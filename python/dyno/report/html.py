@@ -40,7 +40,7 @@ from dyno.model.run import RunRecord
 from dyno.model.stages import comparing
 from dyno.model.study import Study
 from dyno.model.units import format_percent, format_size
-from dyno.report import figures, interventions, removal, switches
+from dyno.report import failover, figures, interventions, removal, switches
 from dyno.report.database import groups
 from dyno.report.figures import Figure, Palette
 from dyno.report.figures.style import capital, label, varied
@@ -114,7 +114,8 @@ def write(results: Source, findings: Findings, out_dir: Path, flames: Sequence[D
     folder.mkdir(parents=True, exist_ok=True)
     removed = figures.removal(findings)
     switched = figures.switches(findings)
-    for figure in [*pooled, *charts, *causes.all(), *bounds, *removed, *switched, *timelines]:
+    failed_over = _failovers(results, findings)
+    for figure in [*pooled, *charts, *causes.all(), *bounds, *failed_over, *removed, *switched, *timelines]:
         _replace(folder / f"{figure.name}.svg", figure.svg.encode())
         _replace(folder / f"{figure.name}.png", figure.png)
         _replace(folder / f"{figure.name}.csv", figure.csv.encode())
@@ -122,7 +123,9 @@ def write(results: Source, findings: Findings, out_dir: Path, flames: Sequence[D
         _replace(folder / f"{flame.name}.svg", flame.file.encode())
     target = out_dir / "report.html"
     hot_spots = hot_spots_part(findings, flames)
-    page = _page(results, study, findings, pooled, charts, causes, bounds, removed, switched, timelines, hot_spots)
+    page = _page(
+        results, study, findings, pooled, charts, causes, bounds, failed_over, removed, switched, timelines, hot_spots
+    )
     _replace(target, page.encode())
     return target
 
@@ -163,6 +166,11 @@ def _timelines(results: Source, findings: Findings) -> list[Figure]:
     return [figure for figure in drawn if figure]
 
 
+def _failovers(results: Source, findings: Findings) -> list[Figure]:
+    drawn = figures.outages(findings)
+    return [*([drawn] if drawn else []), *figures.around_faults(findings, results.runs, results.intervals)]
+
+
 def _page(
     results: Source,
     study: Study,
@@ -171,6 +179,7 @@ def _page(
     charts: Sequence[Figure],
     causes: _Causes,
     bounds: Sequence[Figure],
+    failed_over: Sequence[Figure],
     removed: Sequence[Figure],
     switched: Sequence[Figure],
     timelines: Sequence[Figure],
@@ -197,6 +206,8 @@ def _page(
         laws_faults=findings.laws.faults[:MOST_FAILURES],
         intervention_figures=[_shown(figure) for figure in causes.doses],
         told_of=interventions,
+        failover_figures=[_shown(figure) for figure in failed_over],
+        failover=failover,
         removal_figures=[_shown(figure) for figure in removed],
         removal=removal,
         switches_figures=[_shown(figure) for figure in switched],

@@ -36,6 +36,7 @@ from dyno.model.findings import (
 from dyno.model.run import Step
 from dyno.model.units import format_percent
 from dyno.report.database import on_terminal as of_database
+from dyno.report.failover import of_failovers
 from dyno.report.hot_spots import show_hot_spots
 from dyno.report.interventions import show_interventions
 from dyno.report.laws import forecasts_in_words, laws_in_words
@@ -118,6 +119,7 @@ def show(findings: Findings, console: Console, chosen: Sequence[str] | None = No
             *(Text(_plain(line)) for line in verdict_lines(findings)),
         ]
     parts += show_hot_spots(findings)
+    parts += of_failovers(findings)
     parts += of_removal(findings)
     parts += of_switches(findings)
     _print(console, Group(*parts))

@@ -14,6 +14,7 @@ from dyno.stats.doses import Onset, onset
 from dyno.stats.drift import MARK, Autocorrelation, Outliers, Trend, autocorrelation, outliers, trend
 from dyno.stats.effects import Effect, Effects, two_level_effects
 from dyno.stats.equivalence import Equivalence, equivalence_of
+from dyno.stats.failures import bound_of_none, median_interval, rule_of_three
 from dyno.stats.families import holm
 from dyno.stats.looking import (
     Means,
@@ -110,6 +111,7 @@ __all__ = [
     "autocorrelation",
     "batch_means",
     "block_ratios",
+    "bound_of_none",
     "cell_means",
     "change_points",
     "correlation_around_steps",
@@ -129,6 +131,7 @@ __all__ = [
     "least_response",
     "mean_interval",
     "mean_value_analysis",
+    "median_interval",
     "moderate",
     "nearest",
     "next_shift",
@@ -147,6 +150,7 @@ __all__ = [
     "ratio_is_precise",
     "relative_half_width",
     "relative_widths",
+    "rule_of_three",
     "runs_for_effect",
     "runs_for_effects",
     "runs_for_mean_precision",

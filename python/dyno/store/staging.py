@@ -23,6 +23,8 @@ class Staged:
     functions: pl.DataFrame | None = None
     counts: pl.DataFrame | None = None
     histogram_log: Path | None = None
+    attempts: pl.DataFrame | None = None
+    reads: pl.DataFrame | None = None
 
 
 def write(staged: Staged, folder: Path) -> None:
@@ -38,6 +40,10 @@ def write(staged: Staged, folder: Path) -> None:
         staged.functions.write_parquet(folder / "functions.parquet")
     if staged.counts is not None:
         staged.counts.write_parquet(folder / "counts.parquet")
+    if staged.attempts is not None:
+        staged.attempts.write_parquet(folder / "attempts.parquet")
+    if staged.reads is not None:
+        staged.reads.write_parquet(folder / "reads.parquet")
     if staged.histogram_log is not None:
         staged.histogram_log.rename(folder / "latency.hlog")
     logs = folder / "logs"

@@ -12,7 +12,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from dyno.model import responses
+from dyno.model import faults, responses
 from dyno.model.base import Scalar
 from dyno.model.hot_spots import rules_in
 from dyno.model.interventions import FACTOR
@@ -31,6 +31,7 @@ from dyno.study.document import (
 )
 from dyno.study.errors import Place, Problem, StudyError, not_found, raise_first, shown
 from dyno.study.expectations import Known, read_targets
+from dyno.study.faults import read_faults, struck
 from dyno.study.hosts import unlike_hosts, unused_engine
 from dyno.study.interventions import intervene, read_interventions
 from dyno.study.published import read_published
@@ -56,6 +57,8 @@ from dyno.study.tree import (
 from dyno.study.validate import validate
 
 _MAX_LEVEL_NAME = 100
+_NOT_WRITTEN = (FACTOR, faults.FACTOR)
+"""Factors that the file's `factors` have not."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,6 +120,7 @@ def build(
     known = Known(_known_levels(factors or (), declared or root))
     targets = read_targets(root, known, problems)
     doses = read_interventions(root, kinds.interventions, known, document, problems)
+    kinds_of_faults = read_faults(root, known, document, problems)
     groups = [rule.group for rule in rules_in(observe)]
     published = read_published(root, known, folder, groups, problems, strict=declared is None or declared is root)
     raise_first(problems)
@@ -145,7 +149,7 @@ def build(
         targets=targets,
         published=published,
     )
-    study = intervene(study, doses)
+    study = struck(intervene(study, doses), kinds_of_faults)
     raise_first(_nothing_to_compare(root, study))
     raise_first(_mismatches(root, factors, chain(unlike_hosts(study), unused_engine(study), kinds.mismatches(study))))
     return study
@@ -173,7 +177,7 @@ def _mismatches(root: Branch, factors: Sequence[_Factor], found: Iterable[Mismat
 
 def _levels_of(cell: Cell, factors: Sequence[_Factor]) -> dict[str, _Level]:
     named = {(factor.name, level.model.name): level for factor in factors for level in factor.levels}
-    return {name: named[name, level] for name, level in cell.levels.items() if name != FACTOR}
+    return {name: named[name, level] for name, level in cell.levels.items() if name not in _NOT_WRITTEN}
 
 
 def _named(factor: _Factor) -> NamedFactor:

@@ -1,8 +1,8 @@
 """What a study file may say: its keys with their types, defaults and descriptions, each written here once.
 
 The loader, the JSON Schema and the reference page are made from these. Parts that differ from cell to cell (`host`,
-`system`, `workload`) or have a shape of their own (`factors`, `observe`, `intervene`, `targets`, `published`, `scales`)
-are `Any` here and read in `build`.
+`system`, `workload`) or have a shape of their own (`factors`, `observe`, `intervene`, `faults`, `targets`, `published`,
+`scales`) are `Any` here and read in `build`.
 """
 
 from __future__ import annotations
@@ -74,6 +74,13 @@ class Document(Frozen):
         Field(
             description="what is done to a resource on purpose, at rising doses, to see what throughput hangs on: "
             "{kind: {options}}, see below"
+        ),
+    ] = None
+    faults: Annotated[
+        Any,
+        Field(
+            description="what is struck in a cluster while it is driven, to see what a failover costs: {kind: "
+            "{options}}, see below"
         ),
     ] = None
     limits: Annotated[Limits, Field(description="the longest that each step of a run may take")] = Limits()

@@ -7,6 +7,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel
 
+from dyno.model.faults import KINDS, NONE, TITLES, FaultOptions, NoFaultOptions
 from dyno.model.study import HostSpec, Kinds
 from dyno.model.targets import Target
 from dyno.model.units import format_duration, format_size, parse_bandwidth, parse_duration, parse_share, parse_size
@@ -43,6 +44,7 @@ def json_schema(kinds: Kinds) -> Schema:
         "workload": _workload(kinds.workloads, definitions),
         "observe": _observe(kinds.observers, definitions),
         "intervene": _intervene(kinds.interventions, definitions),
+        "faults": _faults(definitions),
         "targets": _targets(definitions),
         "published": _published(definitions),
         "scales": _scales(),
@@ -234,6 +236,15 @@ def _intervene(kinds: Mapping[str, type[BaseModel]], definitions: Schema) -> Sch
     }
     section = {"type": "object", "minProperties": 1, "properties": properties, "additionalProperties": False}
     return {"anyOf": [{"enum": sorted(kinds)}, section, {"type": "null"}]}
+
+
+def _faults(definitions: Schema) -> Schema:
+    properties: Schema = {NONE: {"anyOf": [model_schema(NoFaultOptions, "faults", definitions), {"type": "null"}]}}
+    for kind in KINDS:
+        options = model_schema(FaultOptions, "faults", definitions)
+        properties[kind] = {**options, "type": "object", "description": TITLES[kind]}
+    section = {"type": "object", "minProperties": 1, "properties": properties, "additionalProperties": False}
+    return {"anyOf": [section, {"type": "null"}]}
 
 
 def _observe(kinds: Mapping[str, type[BaseModel]], definitions: Schema) -> Schema:

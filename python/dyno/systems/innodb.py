@@ -134,9 +134,12 @@ class InnodbSystem(ServerSystem[O]):
     def own_words(self) -> list[str]:
         """What this one needs on its command line besides what all do."""
 
+    def listening(self, port: int | None) -> list[str]:
+        """Where it listens besides its socket."""
+        return ["--skip-networking"] if port is None else ["--bind-address=127.0.0.1", f"--port={port}"]
+
     def command(self, folder: Path, port: int | None) -> list[str]:
         """Buffer pool dumps off, so that a cold start is cold."""
-        listening = ["--skip-networking"] if port is None else ["--bind-address=127.0.0.1", f"--port={port}"]
         # What loading leaves to be purged would be purged at the begin of each run, in a buffer pool that is to be
         # cold: after 100,000 rows a page of theirs and ten changed ones of undo logs were there in MariaDB 10.11.
         tidy = ["--innodb-fast-shutdown=0"] if self.loading else []
@@ -147,7 +150,7 @@ class InnodbSystem(ServerSystem[O]):
             f"--datadir={self.place.data}",
             self.marker(folder),
             f"--pid-file={folder}/pid",
-            *listening,
+            *self.listening(port),
             "--skip-name-resolve",
             "--innodb-buffer-pool-dump-at-shutdown=0",
             "--innodb-buffer-pool-load-at-startup=0",

@@ -6,7 +6,7 @@ import os
 import re
 import shutil
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from dyno import sql
 from dyno.deployments.base import Recipe
@@ -59,6 +59,8 @@ class MariadbSystem(InnodbSystem[MariadbOptions]):
     program = "mariadbd"
     leaves_data_alone = _LEAVES_DATA_ALONE
     dictionary = "INNODB_SYS_TABLES"
+    let_in: ClassVar[tuple[str, ...]] = ("localhost", "127.0.0.1")
+    """From where the account of workloads may come."""
 
     @classmethod
     def opens_directly(cls, options: MariadbOptions) -> str | None:
@@ -114,8 +116,18 @@ class MariadbSystem(InnodbSystem[MariadbOptions]):
             account=self.account,
         )
 
+    def statements(self) -> list[str]:
+        """What an empty store has: the database and its account; nobody else has a password to come in by."""
+        accounts = [f"CREATE USER {USER}@'{host}' IDENTIFIED BY '{PASSWORD}'" for host in self.let_in]
+        rights = [
+            f"GRANT {right} TO {USER}@'{host}'"
+            for host in self.let_in
+            for right in (f"ALL ON {DATABASE}.*", "PROCESS ON *.*", "SELECT ON performance_schema.*")
+        ]
+        return [f"CREATE DATABASE {DATABASE}", *accounts, *rights]
+
     def make_empty(self, folder: Path, limit: float) -> None:
-        """The system tables, then the database and its account; nobody else has a password to come in by."""
+        """The system tables, then what else is in it from the beginning."""
         host, programs = self.place.host, self.programs()
         shape = ["--no-defaults", f"--datadir={folder}", *arguments(self.data_key()), "--character-set-server=utf8mb4"]
         host.run(
@@ -132,12 +144,6 @@ class MariadbSystem(InnodbSystem[MariadbOptions]):
             folder=folder,
             telling=self.telling,
         )
-        accounts = [f"CREATE USER {USER}@'{host}' IDENTIFIED BY '{PASSWORD}'" for host in ("localhost", "127.0.0.1")]
-        rights = [
-            f"GRANT {right} TO {USER}@'{host}'"
-            for host in ("localhost", "127.0.0.1")
-            for right in (f"ALL ON {DATABASE}.*", "PROCESS ON *.*", "SELECT ON performance_schema.*")
-        ]
         host.run(
             [str(programs["mariadbd"]), *shape, "--bootstrap", "--innodb-buffer-pool-load-at-startup=0"],
             limit=limit,
@@ -145,7 +151,7 @@ class MariadbSystem(InnodbSystem[MariadbOptions]):
             account=self._account(),
             telling=self.telling,
             # One statement a line; without the first the grant tables are not read.
-            told=[f"{each};" for each in ("FLUSH PRIVILEGES", f"CREATE DATABASE {DATABASE}", *accounts, *rights)],
+            told=[f"{each};" for each in ("FLUSH PRIVILEGES", *self.statements())],
         )
 
     def own_words(self) -> list[str]:

@@ -135,13 +135,12 @@ class MysqlSystem(InnodbSystem[MysqlOptions]):
             account=self.account,
         )
 
-    def make_empty(self, folder: Path, limit: float) -> None:
-        """The system tables, then the database and its account; nobody else may come in."""
-        told = folder.with_name(f"{folder.name}.sql")
+    def statements(self) -> list[str]:
+        """What an empty store has: the database and its account; nobody else may come in."""
         # One account for the socket and for TCP: the server remembers who was let in by account, and once it let one
         # in by the socket, where a password may be sent as it is, it needs no key to let it in by TCP. The server
         # listens to this machine alone.
-        statements = [
+        return [
             f"CREATE DATABASE {DATABASE}",
             f"CREATE USER {USER}@'%' IDENTIFIED BY '{PASSWORD}'",
             f"GRANT ALL ON {DATABASE}.* TO {USER}@'%'",
@@ -149,7 +148,11 @@ class MysqlSystem(InnodbSystem[MysqlOptions]):
             f"GRANT SELECT ON performance_schema.* TO {USER}@'%'",
             "ALTER USER root@localhost ACCOUNT LOCK",
         ]
-        told.write_text("".join(f"{each};\n" for each in statements))
+
+    def make_empty(self, folder: Path, limit: float) -> None:
+        """The system tables, then what else is in it from the beginning."""
+        told = folder.with_name(f"{folder.name}.sql")
+        told.write_text("".join(f"{each};\n" for each in self.statements()))
         try:
             self.place.host.run(
                 [

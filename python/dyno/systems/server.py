@@ -218,6 +218,11 @@ class ServerSystem(System[O]):
     # The life
 
     @property
+    def log_name(self) -> str:
+        """What the files among the logs are called that it writes to."""
+        return self.program
+
+    @property
     def running(self) -> Running | None:
         """Its process, between its start and its end."""
         return self._running
@@ -254,7 +259,7 @@ class ServerSystem(System[O]):
                         f"data are to be: `chmod a+x {barrier}`, or choose another place with --work"
                     )
         said = self.place.host.run(
-            [*self.words(self.program), "--version"], limit=limit, log=self.place.logs / f"{self.program}-version"
+            [*self.words(self.program), "--version"], limit=limit, log=self.place.logs / f"{self.log_name}-version"
         )
         found = re.search(r"\d+\.\d+(\.\d+)*(-[A-Za-z]+)?", said)
         return {self.kind: found[0] if found else said.strip()}
@@ -285,7 +290,7 @@ class ServerSystem(System[O]):
         port = free_port() if self.options.connect == "tcp" else None
         self._launch = Launch(
             argv=tuple(self.command(folder, port)),
-            log=self.place.logs / self.program,
+            log=self.place.logs / self.log_name,
             marker=self.marker(folder),
             data=self.place.data,
             folders=(folder,),
@@ -322,16 +327,20 @@ class ServerSystem(System[O]):
             raise RunError(f"{self.program} was not started")
         self._limits = self._limits[0], limit
         with self._answering(self._running, self._endpoint, limit) as connection:
-            asked, effective = self.read_settings(connection)
-            self._asked, self._effective = asked, {**effective, "connect": self.options.connect}
+            self.attest(connection)
             self._before = self.read_counters(connection)
+        return self._endpoint
+
+    def attest(self, connection: sql.Connection) -> None:
+        """See that what the study asks for is what it runs with. Raises InvalidRun."""
+        asked, effective = self.read_settings(connection)
+        self._asked, self._effective = asked, {**effective, "connect": self.options.connect}
         for name, value in asked.items():
             if effective.get(name) != value:
                 raise InvalidRun(
                     f"{name} is {effective.get(name, 'not a setting that the server shows')}, the study asks for "
                     f"{value}: the setting was not effective"
                 )
-        return self._endpoint
 
     def asked(self) -> dict[str, Any]:
         """Every setting that the study makes, in the server's own terms as soon as it was ready."""
@@ -363,27 +372,40 @@ class ServerSystem(System[O]):
             now, sizes = self.read_counters(connection), self.read_sizes(connection)
         figures = {**{name: value - self._before.get(name, 0.0) for name, value in now.items()}, **sizes}
         if self.options.stop == "kill":
-            figures["recovery_s"] = self._recover(self._running, self._endpoint)
+            figures["recovery_s"] = self._recover(self._running)
         return figures
 
-    def _recover(self, running: Running, endpoint: Endpoint) -> float:
+    def _recover(self, running: Running) -> float:
         """Kill it and start it again on what is left, where it was; seconds from the start to an answer."""
-        started, ready = self._limits
+        started, _ = self._limits
         family = Family(running.pid)
-        try:
-            status = self.deployment.end(running, limit=started, farewell=signal.SIGKILL)
-        except UndoError as error:
-            raise RunError(f"{self.program}: {error}") from error
-        self._running = None
+        status = self.end_process(started)
         if status != -signal.SIGKILL:
             raise self._died(running, status, "had ended by itself")
         if not family.gone_within(started):
             raise RunError(f"{self.program} was killed, and what it had started did not end within {started:g} s")
         begun = time.monotonic()
-        again = self._start(started)
-        self._endpoint = replace(endpoint, processes={self.program: again.pid})
-        with self._answering(again, self._endpoint, ready):
+        again = self.start_again(started)
+        assert self._endpoint is not None
+        with self._answering(again, self._endpoint, self._limits[1]):
             return time.monotonic() - begun
+
+    def end_process(self, limit: float, farewell: signal.Signals = signal.SIGKILL) -> int:
+        """End its process and let it come back by `start_again`, where it was; its exit status. Raises RunError."""
+        assert self._running is not None
+        try:
+            status = self.deployment.end(self._running, limit=limit, farewell=farewell)
+        except UndoError as error:
+            raise RunError(f"{self.program}: {error}") from error
+        self._running = None
+        return status
+
+    def start_again(self, limit: float) -> Running:
+        """Start it on the data that its process left, with the same way in; whether it came up is to be seen."""
+        running = self._start(limit)
+        assert self._endpoint is not None
+        self._endpoint = replace(self._endpoint, processes={self.program: running.pid})
+        return running
 
     def stop(self, limit: float) -> None:
         """Ask it to end cleanly. Raises RunError where it had to be killed, or had ended by itself."""
@@ -431,7 +453,7 @@ class ServerSystem(System[O]):
                 raise RunError(f"{self.program}: {error}") from error
 
     def _log(self) -> Path:
-        return self.place.logs / f"{self.program}.stderr"
+        return self.place.logs / f"{self.log_name}.stderr"
 
     def _templates(self) -> Path:
         folder = self.place.shared or self.place.data.parent

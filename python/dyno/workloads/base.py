@@ -82,7 +82,8 @@ class Measured:
     """What a driver measured. `complete` is False where it was cut short before it had done what was asked.
 
     `withheld` are responses that it would give but for a reason, each with that in words. `written` and `read` are the
-    bytes that one operation of each kind wrote and read, where that is known only by having done it.
+    bytes that one operation of each kind wrote and read, where that is known only by having done it. `attempts` are
+    those of a run with a fault, and `reads` what was looked for elsewhere (columns as in `schema/job.schema.json`).
     """
 
     complete: bool
@@ -103,6 +104,8 @@ class Measured:
     read: dict[str, float] = field(default_factory=dict)
     intervals: pl.DataFrame | None = None
     histogram_log: Path | None = None
+    attempts: pl.DataFrame | None = None
+    reads: pl.DataFrame | None = None
 
 
 def rates(measured: Measured) -> tuple[list[float], float, float]:
@@ -162,6 +165,8 @@ class Workload(ABC, Generic[O]):
 
     def __init__(self, options: O) -> None:
         self.options = options
+        self.through_fault = False
+        """Whether a fault is struck while it drives: what fails then is what is measured, and fails no run."""
 
     def program(self) -> str:
         """What carries it out: workloads of the same one are provided for once a study."""
@@ -224,6 +229,10 @@ class Workload(ABC, Generic[O]):
 
     def expected_seconds(self) -> float | None:
         """How long driving takes where the options say so; None where it depends on the system."""
+        return None
+
+    def measured_seconds(self) -> float | None:
+        """How long the measured part lasts where nothing but its duration ends it; None elsewhere."""
         return None
 
     def load(self, runner: Runner, endpoint: Endpoint, seed: int) -> None:

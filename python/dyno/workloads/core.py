@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +29,16 @@ _CONNECTED = ("mysql", "postgresql")
 DRIVE = "dyno-core drive"
 _KEPT = ("errors.jsonl", "acknowledged-*")
 """Of a run phase, beside its figures: the operations that failed, and what a ledger's store said it had taken."""
+ATTEMPTS = {"due_ns": pl.Int64, "sent_ns": pl.Int64, "ended_ns": pl.Int64, "operation": pl.String, "outcome": pl.String}
+"""Columns of a run's attempts where a fault is struck; `outcome` is ok, or the kind of an error."""
+READS = {
+    "acknowledged_ns": pl.Int64,
+    "sent_ns": pl.Int64,
+    "ended_ns": pl.Int64,
+    "outcome": pl.String,
+    "seen_ns": pl.Int64,
+}
+"""Columns of what was looked for elsewhere: seen, stale, or an error's kind; `seen_ns` is null where it never was."""
 _OF_CONNECTIONS = ("connect", "connection_lost", "timeout", "unavailable")  # kinds of errors; the cause of the others
 _ONLY_TO_CUT = ("reconnects", "cpu")  # keys of an interval that are not kept
 
@@ -70,7 +81,21 @@ def drive_together(runner: Runner, jobs: Sequence[dict[str, Any]], *, max_errors
             _refuse_failed(each, first)
         out = runner.folder / "merged"
         result = _merged(runner, parts, out)
-    return accept(runner, result, told(result, jobs[0], out), max_errors=max_errors, first=first)
+    measured = replace(
+        told(result, jobs[0], out), attempts=rows(parts, "attempts", ATTEMPTS), reads=rows(parts, "reads", READS)
+    )
+    return accept(runner, result, measured, max_errors=max_errors, first=first)
+
+
+def rows(parts: Sequence[Path], name: str, columns: dict[str, type[pl.DataType]]) -> pl.DataFrame | None:
+    """What each client of each driver wrote down row by row; None where none did. Raises RunError."""
+    paths = [path for part in parts for path in sorted(part.glob(f"{name}-*.csv"))]
+    if not paths:
+        return None
+    try:
+        return pl.concat([pl.read_csv(path, schema=columns) for path in paths])
+    except (OSError, pl.exceptions.PolarsError) as error:
+        raise RunError(f"cannot read what the driver wrote ({name}): {error}") from error
 
 
 def accept(runner: Runner, result: dict[str, Any], measured: Measured, *, max_errors: float, first: str) -> Measured:

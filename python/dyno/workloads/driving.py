@@ -30,6 +30,19 @@ class TimeLimits(Frozen):
     write: Annotated[PositiveDuration, Field(le=3600, description="until a request is taken")] = 30.0
 
 
+class Pauses(Frozen):
+    """Between attempts of a client to connect anew; each is twice the one before."""
+
+    first: Annotated[PositiveDuration, Field(ge=0.001, le=60, description="before the first attempt")] = 0.01
+    most: Annotated[PositiveDuration, Field(ge=0.001, le=600, description="the longest")] = 0.5
+
+    @model_validator(mode="after")
+    def _they_grow(self) -> Pauses:
+        if self.most < self.first:
+            raise ValueError("most: is below first")
+        return self
+
+
 class DrivingOptions(Frozen):
     """A closed loop unless a rate is given."""
 
@@ -73,6 +86,9 @@ class DrivingOptions(Frozen):
         Share | None, Field(le=1, description="with rate: share of the requests due that must be sent; 99% if left out")
     ] = None
     limits: Annotated[TimeLimits | None, Field(description="of servers: how long a client waits")] = None
+    reconnect: Annotated[
+        Pauses | None, Field(description="of servers: pauses of a client whose connection was lost")
+    ] = None
     max_errors: Annotated[
         Share, Field(le=1, description="share of operations that may fail before the run is invalid")
     ] = 0.0
@@ -98,10 +114,13 @@ class DrivingOptions(Frozen):
 
     def refuses(self, backend: str) -> str | None:
         """Why these options make no sense on a backend."""
-        if self.limits is not None and backend not in SERVERS:
-            return (
-                f"limits are of servers, and a store of backend {backend} is reached by no connection: leave them out"
-            )
+        if backend in SERVERS:
+            return None
+        for name, given in (("limits are", self.limits), ("pauses (reconnect) are", self.reconnect)):
+            if given is not None:
+                return (
+                    f"{name} of servers, and a store of backend {backend} is reached by no connection: leave them out"
+                )
         return None
 
 
@@ -118,6 +137,10 @@ class DrivenWorkload(Workload[D]):
     def notes(self) -> Iterable[str]:
         """What a reader must know of the figures."""
         return ()
+
+    def readers(self, endpoint: Endpoint) -> dict[str, Any] | None:
+        """Who looks for what was written on another way in, as a job has it. Raises RunError where there is none."""
+        return None
 
     def think_time(self) -> float:
         """How long a client of a closed loop waits between an answer and its next request, in seconds."""
@@ -143,6 +166,10 @@ class DrivenWorkload(Workload[D]):
         """Known where a duration ends it."""
         return self.options.seconds()
 
+    def measured_seconds(self) -> float | None:
+        """As asked for."""
+        return self.options.duration if self.options.operations is None else None
+
     def load(self, runner: Runner, endpoint: Endpoint, seed: int) -> None:
         """Nothing of it may fail. A volatile store is loaded by each run."""
         if endpoint.volatile:
@@ -151,7 +178,16 @@ class DrivenWorkload(Workload[D]):
 
     def drive(self, runner: Runner, endpoint: Endpoint, seed: int) -> Measured:
         """With one driver or several."""
-        measured = drive(runner, endpoint, self.asked(), self.options, seed, think_time=self.think_time())
+        measured = drive(
+            runner,
+            endpoint,
+            self.asked(),
+            self.options,
+            seed,
+            think_time=self.think_time(),
+            through_fault=self.through_fault,
+            readers=self.readers(endpoint),
+        )
         return replace(measured, notes=(*self.notes(), *measured.notes))
 
     def job(self, endpoint: Endpoint, phase: str, seed: int, **more: Any) -> dict[str, Any]:
@@ -185,8 +221,13 @@ def drive(
     seed: int,
     *,
     think_time: float = 0.0,
+    through_fault: bool = False,
+    readers: dict[str, Any] | None = None,
 ) -> Measured:
-    """Carry out the run phase with one driver or several."""
+    """Carry out the run phase with one driver or several.
+
+    With a fault every attempt is kept, and neither what fails nor what is late makes the run invalid.
+    """
     start = None
     if given.drivers > 1:
         start = time.time_ns() + round((_LEAD_S + _LEAD_PER_CLIENT_S * given.threads) * 1e9)
@@ -197,7 +238,10 @@ def drive(
             phase="run",
             clients=clients,
             seed=seed,
-            loop=_loop(given, clients, think_time),
+            loop=_loop(given, clients, think_time, through_fault=through_fault),
+            reconnect=_pauses(given.reconnect),
+            faults=through_fault or None,
+            readers=readers,
             driver={"number": number, "of": given.drivers} if given.drivers > 1 else None,
             start_at_ns=start,
             operations=None if given.operations is None else shared_out(given.operations, given.drivers)[number],
@@ -208,7 +252,7 @@ def drive(
         )
         for number, clients in enumerate(shared_out(given.threads, given.drivers))
     ]
-    return core.drive_together(runner, jobs, max_errors=given.max_errors)
+    return core.drive_together(runner, jobs, max_errors=1.0 if through_fault else given.max_errors)
 
 
 def shared_out(amount: int, parts: int) -> Sequence[int]:
@@ -216,13 +260,21 @@ def shared_out(amount: int, parts: int) -> Sequence[int]:
     return [amount // parts + (number < amount % parts) for number in range(parts)]
 
 
-def _loop(given: DrivingOptions, clients: int, think_time: float) -> dict[str, Any] | None:
+def _pauses(given: Pauses | None) -> dict[str, Any] | None:
+    if given is None:
+        return None
+    return {"first_ms": round(given.first * 1000), "most_ms": round(given.most * 1000)}
+
+
+def _loop(
+    given: DrivingOptions, clients: int, think_time: float, *, through_fault: bool = False
+) -> dict[str, Any] | None:
     if given.rate is None:
         return {"kind": "closed", "think_time_s": think_time} if think_time else None
     loop = {
         "kind": "open",
         "rate_per_s": given.rate * clients / given.threads,
         "arrivals": given.arrivals,
-        "min_share_sent": given.min_rate_reached,
+        "min_share_sent": 0.0 if through_fault else given.min_rate_reached,
     }
     return {key: value for key, value in loop.items() if value is not None}

@@ -147,6 +147,7 @@ class YcsbOptions(DrivingOptions):
         yield self.think_time > 0, "has no think_time: leave it out"
         yield self.drivers > 1, "is one process: leave out drivers"
         yield self.limits is not None, "waits as long as its connections do: leave out limits"
+        yield self.reconnect is not None, "connects anew as it likes: leave out reconnect"
         yield self.data_integrity, "writes values of its own: leave out data_integrity"
         yield self.warmup_operations > 0, "warms up by time: write warmup instead of warmup_operations"
         yield self.warmup != int(self.warmup), f"warms up for whole seconds, not {self.warmup:g} (warmup)"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from importlib.metadata import EntryPoint
 from typing import Any
 
@@ -63,6 +64,17 @@ def test_the_kind_of_another_package_is_found_through_its_entry_point(monkeypatc
     rooms = Rooms.open()
     assert rooms.systems["foreign"].__name__ == "Foreign"
     assert rooms.kinds().systems["foreign"] is Foreign.Options
+
+
+class Node(NullSystem):
+    """Part of another kind: it has its name from its base."""
+
+
+def test_a_class_without_a_name_of_its_own_does_not_take_that_of_its_base(monkeypatch: pytest.MonkeyPatch) -> None:
+    # A cluster's node is a server of a kind that stands in another module, and was taken for that kind.
+    monkeypatch.setattr(Node, "__module__", NullSystem.__module__)
+    monkeypatch.setattr(sys.modules[NullSystem.__module__], "Node", Node, raising=False)
+    assert Rooms.open().systems["null"] is NullSystem
 
 
 def test_an_entry_point_that_is_installed_twice_is_one_kind(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -21,6 +21,7 @@ from test_study_messages import CASES
 import dyno.study
 from dyno.lab import Rooms
 from dyno.model import measures, responses, usage
+from dyno.model.faults import FaultOptions
 from dyno.model.study import HostSpec, Kinds, Limits, Replicates, Stages
 from dyno.model.targets import Target
 from dyno.study.document import DesignSection, Document, SystemSection
@@ -80,6 +81,7 @@ def generated(part: str, kinds: Kinds) -> str:
         "stages": Stages,
         "replicates": Replicates,
         "limits": Limits,
+        "fault": FaultOptions,
         "target": Target,
         "table": TableSpec,
         "observed": ObservedSpec,
@@ -101,7 +103,7 @@ def test_the_generated_parts_of_the_page_are_up_to_date(kinds: Kinds) -> None:
     if REGENERATE:
         PAGE.write_text(fresh)
     assert PAGE.read_text() == fresh, "write it anew with DYNO_REGENERATE=1"
-    assert len(_PART.findall(page)) == 18
+    assert len(_PART.findall(page)) == 19
 
 
 def test_each_key_of_the_study_is_on_the_page() -> None:

@@ -395,6 +395,155 @@ fn no_acknowledged_row_is_lost_by_a_kill_and_the_audit_finds_those_that_are() {
     assert_eq!(ledger["examples"]["lost"], json!(["0/1/0", "0/1/5"]));
 }
 
+/// A ledger's run in an open loop through a fault, with readers on another way in.
+fn through_a_fault(backend: &Value, elsewhere: &Value) -> Value {
+    json!({
+        "format": 1, "phase": "run", "backend": backend, "workload": {"kind": "ledger", "indexed": true},
+        "clients": 4, "duration_s": 3.0, "seed": 9, "interval_ms": 100, "faults": true, "max_share_failed": 1.0,
+        "loop": {"kind": "open", "rate_per_s": 200, "min_share_sent": 0.0},
+        "reconnect": {"first_ms": 1, "most_ms": 20},
+        "readers": {"clients": 2, "rate_per_s": 50, "give_up_s": 0.05, "server": elsewhere},
+    })
+}
+
+/// An empty ledger whose rows can be found, in that backend.
+fn load_ledger(folder: &Folder, backend: &Value) {
+    let load = json!({
+        "format": 1, "phase": "load", "backend": backend, "workload": {"kind": "ledger", "indexed": true},
+        "clients": 1, "seed": 9,
+    });
+    drive(folder, &load).ok();
+}
+
+/// The rows of the files of that name, without their headings.
+fn rows(folder: &Folder, prefix: &str) -> Vec<Vec<String>> {
+    let mut rows = Vec::new();
+    for entry in fs::read_dir(folder.path("out")).unwrap() {
+        let path = entry.unwrap().path();
+        let name = path.file_name().unwrap().to_str().unwrap().to_owned();
+        if name.starts_with(prefix) {
+            let text = fs::read_to_string(&path).unwrap();
+            rows.extend(
+                text.lines()
+                    .skip(1)
+                    .map(|line| line.split(',').map(str::to_owned).collect::<Vec<_>>()),
+            );
+        }
+    }
+    rows
+}
+
+#[test]
+fn every_attempt_around_a_kill_is_written_down_and_what_was_acknowledged_is_looked_for() {
+    const OUT: Duration = Duration::from_millis(700);
+    let mut server = Mariadb::start();
+    let backend = on_mariadb(&server);
+    let folder = Folder::new();
+    load_ledger(&folder, &backend);
+    let job = through_a_fault(&backend, &backend);
+    let ran = drive_meanwhile(&folder, &job, || {
+        thread::sleep(Duration::from_secs(1));
+        server.kill();
+        thread::sleep(OUT);
+        server.start_again();
+    });
+    let result = ran.ok();
+    let (written, failed) = count_and_errors(&result["total"]);
+    assert!(failed >= 4, "each client met the kill: {failed}");
+    let attempts = rows(&folder, "attempts-");
+    assert_eq!(attempts.len() as u64, written + failed);
+    let number = |row: &[String], at: usize| row[at].parse::<u64>().unwrap();
+    let (mut due, mut successes) = (Vec::new(), Vec::new());
+    for row in &attempts {
+        assert!(
+            number(row, 0) <= number(row, 1) && number(row, 1) <= number(row, 2),
+            "{row:?}"
+        );
+        assert_eq!(row[3], "write");
+        due.push(number(row, 0));
+        if row[4] == "ok" {
+            successes.push(number(row, 2));
+        }
+    }
+    due.sort_unstable();
+    let from = result["measured_from_ns"].as_u64().unwrap();
+    assert!(
+        due[0].abs_diff(from) < 1_000_000,
+        "the first is due as the measured part begins"
+    );
+    for pair in due.windows(2) {
+        // 200 a second, but for the clock's rounding: each client reads the time of day once.
+        assert!(
+            (pair[1] - pair[0]).abs_diff(5_000_000) < 500_000,
+            "{pair:?}"
+        );
+    }
+    assert_eq!(successes.len() as u64, written);
+    successes.sort_unstable();
+    let gap = successes
+        .windows(2)
+        .map(|pair| pair[1] - pair[0])
+        .max()
+        .unwrap();
+    assert!(u128::from(gap) >= OUT.as_nanos(), "{gap}");
+    let reads = &result["reads"];
+    let answered = reads["reads"].as_u64().unwrap();
+    assert!(answered > 20, "{reads}");
+    assert_eq!(reads["stale"], json!(0), "it is the same server: {reads}");
+    let looked_for = rows(&folder, "reads-");
+    let seen = looked_for.iter().filter(|row| row[3] == "seen").count();
+    assert_eq!(seen as u64, answered);
+    for row in looked_for.iter().filter(|row| row[3] == "seen") {
+        assert!(
+            number(row, 0) <= number(row, 1) && number(row, 4) == number(row, 2),
+            "{row:?}"
+        );
+    }
+}
+
+#[test]
+fn a_row_that_is_not_to_be_had_elsewhere_is_a_stale_read_and_one_that_never_comes_is_unseen() {
+    let server = Mariadb::shared();
+    let (backend, elsewhere) = (on_mariadb(&server), on_mariadb(&server));
+    let folder = Folder::new();
+    load_ledger(&folder, &backend);
+    load_ledger(&folder, &elsewhere);
+    let job = with(
+        through_a_fault(&backend, &elsewhere),
+        json!({"duration_s": 0.6}),
+    );
+    let reads = drive(&folder, &job).ok()["reads"].clone();
+    assert!(reads["reads"].as_u64().unwrap() >= 4, "{reads}");
+    assert_eq!(reads["stale"], reads["reads"]);
+    assert_eq!(reads["unseen"], reads["reads"]);
+    let missed = rows(&folder, "reads-");
+    assert!(
+        missed
+            .iter()
+            .all(|row| row[3] == "stale" && row[4].is_empty()),
+        "{missed:?}"
+    );
+}
+
+#[test]
+fn readers_that_cannot_connect_fail_the_run_before_it_begins() {
+    let server = Mariadb::shared();
+    let backend = on_mariadb(&server);
+    let folder = Folder::new();
+    load_ledger(&folder, &backend);
+    let elsewhere = with(backend.clone(), json!({"database": "missing"}));
+    let result = drive(&folder, &through_a_fault(&backend, &elsewhere)).failure();
+    assert!(
+        result["error"]["message"]
+            .as_str()
+            .unwrap()
+            .contains("missing"),
+        "{}",
+        result["error"]
+    );
+    assert_eq!(result["total"]["count"], json!(0));
+}
+
 #[test]
 fn drivers_that_start_together_make_one_result() {
     let server = Mariadb::shared();

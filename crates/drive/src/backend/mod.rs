@@ -16,7 +16,7 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 
 use crate::failure::Failure;
-use crate::job::Job;
+use crate::job::{BackendJob, Job};
 
 pub use berkeley::{Berkeley, Client, told as berkeley_told};
 pub use glass::{Glass, assemblies as glass_assemblies};
@@ -87,6 +87,14 @@ pub trait SqlBackend: Backend {
 
     /// Whether only one client can write at a time, and the others would poll for their turn.
     const ONE_WRITER: bool;
+
+    /// Connects to another server of this kind, which is not the job's own.
+    fn connect(_: &BackendJob) -> Result<Self::Connection, Failure> {
+        Err(Failure::new(
+            "internal",
+            "a store within this process has one way in",
+        ))
+    }
 
     /// Takes a connection into use.
     fn session<'c>(&'c self, connection: &'c mut Self::Connection) -> Self::Session<'c>;

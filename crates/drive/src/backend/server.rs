@@ -161,6 +161,19 @@ impl<C: Protocol> SqlBackend for Servers<C> {
 
     const ONE_WRITER: bool = false;
 
+    fn connect(server: &BackendJob) -> Result<C, Failure> {
+        let Some(server) = C::server(server) else {
+            return Err(Failure::new(
+                "internal",
+                format!("this backend connects to {} servers only", C::KIND),
+            ));
+        };
+        C::connect(server).map_err(|error| {
+            let attempted = format!("{} at {}", C::KIND, server.address);
+            Failure::while_attempting(&attempted, &error)
+        })
+    }
+
     fn session<'c>(&'c self, connection: &'c mut C) -> &'c mut C {
         connection
     }

@@ -1,6 +1,6 @@
 //! The job of `drive`, checked at the door: what passes here can be carried out.
 
-mod backend;
+pub(crate) mod backend;
 mod workload;
 
 use std::time::Duration;
@@ -51,6 +51,23 @@ pub struct Job {
     pub seed: u64,
     /// The grid on which figures over time are given.
     pub interval: Duration,
+    /// Whether a fault is struck meanwhile: every attempt is written down, and none ends the run.
+    pub faults: bool,
+    /// Who looks for what was acknowledged, on another way in.
+    pub readers: Option<ReadersJob>,
+}
+
+/// Clients beside the others: each looks for a row as soon as its write was acknowledged, elsewhere.
+#[derive(Clone, Debug)]
+pub struct ReadersJob {
+    /// Threads, each with a connection of its own.
+    pub clients: u32,
+    /// Rows looked for, over all of them.
+    pub rate_per_s: f64,
+    /// How long a row that was not there is looked for again.
+    pub give_up: Duration,
+    /// Where they look.
+    pub server: BackendJob,
 }
 
 /// How many transactions are counted, by one client.
@@ -141,6 +158,33 @@ struct RawJob {
     #[serde(default = "default_interval_ms")]
     interval_ms: u64,
     count: Option<CountJob>,
+    #[serde(default)]
+    faults: bool,
+    readers: Option<RawReaders>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawReaders {
+    #[serde(default = "RawReaders::clients")]
+    clients: u32,
+    #[serde(default = "RawReaders::rate_per_s")]
+    rate_per_s: f64,
+    #[serde(default = "RawReaders::give_up_s")]
+    give_up_s: f64,
+    server: Value,
+}
+
+impl RawReaders {
+    const fn clients() -> u32 {
+        1
+    }
+    const fn rate_per_s() -> f64 {
+        100.0
+    }
+    const fn give_up_s() -> f64 {
+        1.0
+    }
 }
 
 const fn default_interval_ms() -> u64 {
@@ -239,6 +283,7 @@ impl Job {
         check_pair(&backend, &workload, raw.phase, raw.clients)?;
         let pace = read_pace(raw.pace)?;
         check_pace(pace, &workload)?;
+        let readers = read_readers(raw.readers, &backend, &workload)?;
         if raw.count.is_some() {
             let WorkloadJob::Tpcc(tpcc) = &mut workload else {
                 return Err(JobError::new("count", "is of the workload tpcc"));
@@ -266,6 +311,8 @@ impl Job {
             warmup: Duration::from_secs_f64(raw.warmup_s),
             seed: raw.seed,
             interval: Duration::from_millis(raw.interval_ms),
+            faults: raw.faults,
+            readers,
         })
     }
 }
@@ -288,6 +335,8 @@ fn check_phase(raw: &RawJob) -> Result<(), JobError> {
         ("loop", raw.pace.is_some()),
         ("max_share_failed", raw.max_share_failed.is_some()),
         ("count", raw.count.is_some()),
+        ("faults", raw.faults),
+        ("readers", raw.readers.is_some()),
     ];
     match (given.into_iter().find(|(_, given)| *given), raw.phase) {
         (None, _) => Ok(()),
@@ -491,6 +540,44 @@ fn check_pace(pace: Pace, workload: &WorkloadJob) -> Result<(), JobError> {
         }
         _ => Ok(()),
     }
+}
+
+fn read_readers(
+    raw: Option<RawReaders>,
+    backend: &BackendJob,
+    workload: &WorkloadJob,
+) -> Result<Option<ReadersJob>, JobError> {
+    let Some(raw) = raw else {
+        return Ok(None);
+    };
+    check_range("readers.clients", raw.clients, 1, 64)?;
+    check_above_0("readers.rate_per_s", raw.rate_per_s, 1e6)?;
+    check_above_0("readers.give_up_s", raw.give_up_s, 3600.0)?;
+    if !matches!(workload, WorkloadJob::Ledger(_)) {
+        let message = "look for rows of a ledger, expected workload.kind ledger";
+        return Err(JobError::new("readers", message));
+    }
+    let server = backend::read_backend(raw.server, raw.clients).map_err(|error| {
+        JobError::new(
+            error.path.replacen("backend", "readers.server", 1),
+            error.message,
+        )
+    })?;
+    if !matches!(
+        (backend, &server),
+        (BackendJob::Mysql(_), BackendJob::Mysql(_))
+            | (BackendJob::Postgresql(_), BackendJob::Postgresql(_))
+    ) {
+        let message =
+            "is not of the backend's own kind, expected another way in to that server or its like";
+        return Err(JobError::new("readers.server", message));
+    }
+    Ok(Some(ReadersJob {
+        clients: raw.clients,
+        rate_per_s: raw.rate_per_s,
+        give_up: Duration::from_secs_f64(raw.give_up_s),
+        server,
+    }))
 }
 
 fn read_backoff(raw: &RawBackoff) -> Result<Backoff, JobError> {

@@ -40,6 +40,8 @@ pub struct TpccJob {
 pub struct LedgerJob {
     /// Bytes of each row beside its number.
     pub payload_length: usize,
+    /// Whether a row can be found by its name without reading all of them.
+    pub indexed: bool,
     /// The folders that hold the acknowledged numbers: for the check.
     pub acknowledged: Vec<PathBuf>,
 }
@@ -229,6 +231,8 @@ struct RawLedger {
     #[serde(default = "RawLedger::payload_bytes")]
     payload_bytes: usize,
     #[serde(default)]
+    indexed: bool,
+    #[serde(default)]
     acknowledged: Vec<PathBuf>,
 }
 
@@ -288,6 +292,7 @@ fn read_ledger(part: Value, phase: Phase) -> Result<LedgerJob, JobError> {
     }
     Ok(LedgerJob {
         payload_length: raw.payload_bytes,
+        indexed: raw.indexed,
         acknowledged: raw.acknowledged,
     })
 }

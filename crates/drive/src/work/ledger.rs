@@ -9,11 +9,13 @@ use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::Write;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicBool;
 
 use dyno_load::{Random, fill_printable, mix64};
 use dyno_sql::{Connection, Dialect, Row, Value};
 
-use super::{Findings, Inspection, LedgerCount, Plan, Work};
+use super::readers::{Board, Readers};
+use super::{Companion, Findings, Inspection, LedgerCount, Plan, Work};
 use crate::backend::SqlBackend;
 use crate::failure::{ErrorKind, Failure};
 use crate::job::{Job, LedgerJob};
@@ -21,7 +23,9 @@ use dyno_sql::Error as OperationError;
 
 /// An empty ledger is made; there is nothing to fill it with.
 #[derive(Clone, Copy, Debug)]
-pub struct LedgerCreate;
+pub struct LedgerCreate {
+    indexed: bool,
+}
 
 impl<B: SqlBackend> Plan<B> for LedgerCreate {
     type Work<'c>
@@ -36,7 +40,7 @@ impl<B: SqlBackend> Plan<B> for LedgerCreate {
     fn set_up(&self, backend: &B, connection: &mut B::Connection) -> Result<(), Failure> {
         backend
             .session(connection)
-            .run(&table(<B::Session<'_> as Connection>::DIALECT))
+            .run(&self.table(<B::Session<'_> as Connection>::DIALECT))
             .map_err(|error| Failure::while_attempting("creating the ledger", &error))
     }
 
@@ -45,20 +49,35 @@ impl<B: SqlBackend> Plan<B> for LedgerCreate {
     }
 }
 
-/// No constraint keeps a row from being there twice: a store that doubles one is to be found out.
-fn table(dialect: Dialect) -> String {
-    let (id, options) = match dialect {
-        Dialect::Sqlite => ("INTEGER PRIMARY KEY", ""),
-        Dialect::Mysql => (
-            "BIGINT NOT NULL AUTO_INCREMENT PRIMARY KEY",
-            " ENGINE=InnoDB DEFAULT CHARACTER SET ascii COLLATE ascii_bin",
-        ),
-        Dialect::Postgresql => ("BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY", ""),
-    };
-    format!(
-        "CREATE TABLE ledger(id {id}, run_seed BIGINT NOT NULL, driver INTEGER NOT NULL, \
-         client INTEGER NOT NULL, number BIGINT NOT NULL, payload TEXT NOT NULL){options}"
-    )
+impl LedgerCreate {
+    /// As the job has it.
+    #[must_use]
+    pub const fn new(ledger: &LedgerJob) -> Self {
+        Self {
+            indexed: ledger.indexed,
+        }
+    }
+
+    /// No constraint keeps a row from being there twice: a store that doubles one is to be found out.
+    fn table(self, dialect: Dialect) -> String {
+        let (id, options) = match dialect {
+            Dialect::Sqlite => ("INTEGER PRIMARY KEY", ""),
+            Dialect::Mysql => (
+                "BIGINT NOT NULL AUTO_INCREMENT PRIMARY KEY",
+                " ENGINE=InnoDB DEFAULT CHARACTER SET ascii COLLATE ascii_bin",
+            ),
+            Dialect::Postgresql => ("BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY", ""),
+        };
+        let index = if self.indexed {
+            "; CREATE INDEX ledger_names ON ledger(run_seed, driver, client, number)"
+        } else {
+            ""
+        };
+        format!(
+            "CREATE TABLE ledger(id {id}, run_seed BIGINT NOT NULL, driver INTEGER NOT NULL, \
+             client INTEGER NOT NULL, number BIGINT NOT NULL, payload TEXT NOT NULL){options}{index}"
+        )
+    }
 }
 
 /// Nothing to do.
@@ -81,6 +100,8 @@ pub struct LedgerRun<'j> {
     job: &'j Job,
     ledger: &'j LedgerJob,
     folder: PathBuf,
+    /// Where readers are told what was acknowledged; none where nobody reads.
+    readers: Option<Readers<'j>>,
 }
 
 impl<'j> LedgerRun<'j> {
@@ -91,13 +112,17 @@ impl<'j> LedgerRun<'j> {
             job,
             ledger,
             folder: folder.to_owned(),
+            readers: job
+                .readers
+                .as_ref()
+                .map(|readers| Readers::new(readers, job)),
         }
     }
 }
 
 impl<B: SqlBackend> Plan<B> for LedgerRun<'_> {
     type Work<'c>
-        = Writer<B::Session<'c>>
+        = Writer<'c, B::Session<'c>>
     where
         Self: 'c,
         B: 'c;
@@ -129,6 +154,25 @@ impl<B: SqlBackend> Plan<B> for LedgerRun<'_> {
             client,
             number: None,
             payload: vec![0; self.ledger.payload_length],
+            board: self.readers.as_ref().map(Readers::board),
+        })
+    }
+
+    fn companions<'s>(
+        &'s self,
+        backend: &'s B,
+        over: &'s AtomicBool,
+    ) -> Result<Vec<Companion<'s>>, Failure> {
+        self.readers.as_ref().map_or_else(
+            || Ok(Vec::new()),
+            |readers| readers.companions(backend, &self.folder, over),
+        )
+    }
+
+    fn look(&self, _: &B, _: &mut B::Connection) -> Result<Findings, Failure> {
+        Ok(Findings {
+            reads: self.readers.as_ref().map(Readers::count),
+            ..Findings::default()
         })
     }
 }
@@ -145,7 +189,7 @@ fn file_name(driver: u32, client: u32) -> String {
 }
 
 /// As the store keeps it, which knows signed numbers only.
-fn run_seed(seed: u64) -> i64 {
+pub(super) fn run_seed(seed: u64) -> i64 {
     seed.cast_signed()
 }
 
@@ -157,7 +201,7 @@ fn fill_payload(payload: &mut [u8], seed: u64, driver: u32, client: u32, number:
 
 /// One client that writes.
 #[derive(Debug)]
-pub struct Writer<C: Connection> {
+pub struct Writer<'r, C: Connection> {
     connection: C,
     insert: C::Statement,
     acknowledged: File,
@@ -168,9 +212,10 @@ pub struct Writer<C: Connection> {
     /// Of the row that was written last.
     number: Option<u64>,
     payload: Vec<u8>,
+    board: Option<&'r Board>,
 }
 
-impl<C: Connection> Work for Writer<C> {
+impl<C: Connection> Work for Writer<'_, C> {
     fn prepare(&mut self) -> Option<usize> {
         let number = self.number.map_or(0, |number| number + 1);
         self.number = Some(number);
@@ -203,6 +248,9 @@ impl<C: Connection> Work for Writer<C> {
                 let message = format!("noting a number in {}: {error}", self.path.display());
                 OperationError::new(ErrorKind::CannotOpen, message)
             })?;
+        if let Some(board) = self.board {
+            board.post(self.driver, self.client, number);
+        }
         Ok(1)
     }
 
@@ -240,6 +288,7 @@ impl<B: SqlBackend> Inspection<B> for LedgerCheck<'_> {
         Ok(Findings {
             checks: Vec::new(),
             ledger: Some(audit.count()),
+            reads: None,
         })
     }
 }

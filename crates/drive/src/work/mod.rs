@@ -4,21 +4,24 @@ mod berkeley;
 mod glass;
 mod ledger;
 mod null;
+mod readers;
 mod tpcc;
 mod ycsb;
 
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use serde::Serialize;
 
 use crate::backend::{Backend, Status};
 use crate::failure::Failure;
-use dyno_sql::Error as OperationError;
+use dyno_sql::{Error as OperationError, Interrupter};
 
 pub use berkeley::BerkeleyLoad;
 pub use glass::GlassLoad;
 pub use ledger::{LedgerCheck, LedgerCreate, LedgerRun};
 pub use null::NullRun;
+pub use readers::ReadCount;
 pub use tpcc::{Connected, TpccCheck, TpccLoad, TpccRun, Typist};
 pub use ycsb::{Rows, Shape, UserRows, UserTable, YcsbBackend, YcsbLoad, YcsbRun};
 
@@ -46,6 +49,15 @@ pub trait Plan<B: Backend>: Sync {
         connection: &'c mut B::Connection,
     ) -> Result<Self::Work<'c>, Failure>;
 
+    /// What goes on beside the clients, each in a thread of its own, from before they begin until they are `over`.
+    fn companions<'s>(
+        &'s self,
+        _: &'s B,
+        _over: &'s AtomicBool,
+    ) -> Result<Vec<Companion<'s>>, Failure> {
+        Ok(Vec::new())
+    }
+
     /// Completes the store once all clients have done all of their work.
     fn complete(&self, _: &B, _: &mut B::Connection) -> Result<(), Failure> {
         Ok(())
@@ -55,6 +67,14 @@ pub trait Plan<B: Backend>: Sync {
     fn look(&self, _: &B, _: &mut B::Connection) -> Result<Findings, Failure> {
         Ok(Findings::default())
     }
+}
+
+/// What a thread beside the clients does.
+pub struct Companion<'s> {
+    /// Until it is over.
+    pub body: Box<dyn FnOnce() -> Result<(), Failure> + Send + 's>,
+    /// Ends what it waits for.
+    pub interrupter: Interrupter,
 }
 
 /// One client's operations, one after the other.
@@ -116,6 +136,8 @@ pub struct Findings {
     pub checks: Vec<Check>,
     /// What became of numbered rows.
     pub ledger: Option<LedgerCount>,
+    /// What readers found of them elsewhere while they were written.
+    pub reads: Option<ReadCount>,
 }
 
 impl Findings {

@@ -316,5 +316,6 @@ pub(super) fn findings(checks: Vec<dyno_tpcc::Check>) -> Findings {
     Findings {
         checks: checks.into_iter().map(check).collect(),
         ledger: None,
+        reads: None,
     }
 }

@@ -9,6 +9,7 @@ from dyno.report.figures.bars import bars
 from dyno.report.figures.bounds import bounds
 from dyno.report.figures.doses import doses
 from dyno.report.figures.drift import drift
+from dyno.report.figures.failover import around_faults, outages
 from dyno.report.figures.forest import forest, overall
 from dyno.report.figures.half_normal import half_normal
 from dyno.report.figures.heat import heat_map
@@ -23,6 +24,7 @@ from dyno.report.figures.timeline import timeline
 __all__ = [
     "Figure",
     "Palette",
+    "around_faults",
     "bars",
     "bounds",
     "doses",
@@ -31,6 +33,7 @@ __all__ = [
     "half_normal",
     "heat_map",
     "lines",
+    "outages",
     "overall",
     "removal",
     "residuals",

@@ -24,6 +24,7 @@ SECOND = 1e9
 CHANGED = HUES[5]  # what the classification of a run's course says
 GAP = HUES[6]  # a time of which no sample tells by itself
 MOST_GAPS = 200  # that are drawn; beyond them only the longest
+FAULT_LINES = {"struck": [1, 0], "mended": [6, 4], "whole": [2, 3]}  # each with its dashes
 LATE = 0.5  # of the time between two samples: one that is later than that is marked
 DRIVERS = ("driver", "populate")  # it too, before anything is measured: neither is the system's
 
@@ -91,6 +92,7 @@ def timeline(cell: Cell, run: RunRecord, samples: pl.DataFrame, intervals: pl.Da
             bool(before or changes),
             end,
             gaps=bool(gaps) and panel.sampled,
+            faults=run.faulted is not None,
             last=panel is panels[-1],
         )
         for place, panel in enumerate(panels)
@@ -101,9 +103,11 @@ def timeline(cell: Cell, run: RunRecord, samples: pl.DataFrame, intervals: pl.Da
     data["edges"] = [{"at": at} for mark in marks for at in mark.values()]
     data["changes"] = changes
     data["gaps"] = gaps
+    data["faults"] = _faults(run)
     title = f"Run {run.run}, {cell.name}: {run.outcome.value}"
     note = "The measured part is marked." if marks else "No part of it was measured."
     note = " ".join([note, *_in_words(run.measured)]) if run.measured else note
+    note = f"{note} {_of_fault(run)}".strip()
     binned = f"Each point is the mean of {width:.3g} s." if width else ""
     cut = "The last interval is far shorter than the others and not drawn." if any(map(_is_of_intervals, kept)) else ""
     if any(panel.sliver and panel.sampled for panel in kept):
@@ -383,6 +387,26 @@ def _changes(run: RunRecord) -> list[Row]:
     return [{"at": origin + change.at_s} for change in run.measured.change_points]
 
 
+def _faults(run: RunRecord) -> list[Row]:
+    """When it was struck and mended, and when the cluster was whole again."""
+    if run.faulted is None:
+        return []
+    times = (run.faulted.at_ns, run.faulted.mended_ns, run.faulted.whole_ns)
+    return [
+        {"at": (at - run.started_ns) / SECOND, "what": what}
+        for what, at in zip(FAULT_LINES, times, strict=True)
+        if at is not None
+    ]
+
+
+def _of_fault(run: RunRecord) -> str:
+    """Which lines are its."""
+    if run.faulted is None:
+        return ""
+    nodes = ", ".join(run.faulted.nodes)
+    return f"{run.faulted.kind} struck {nodes} at the orange line; dashed, it was mended; dotted, all was whole again."
+
+
 def _in_words(part: MeasuredPart) -> Iterator[str]:
     """What the run went through, what of it is left out, and how sure its own mean is."""
     changes = len(part.change_points)
@@ -416,7 +440,9 @@ def _points(panel: Panel) -> list[Row]:
     ]
 
 
-def _chart(panel: Panel, data: str, measured: bool, of_course: bool, end: float, *, gaps: bool, last: bool) -> Spec:
+def _chart(
+    panel: Panel, data: str, measured: bool, of_course: bool, end: float, *, gaps: bool, faults: bool, last: bool
+) -> Spec:
     """A panel as Vega-Lite itself: the plotting library takes as long to copy a dozen of these as to draw them."""
     names = _names(panel)
     x = {
@@ -457,6 +483,20 @@ def _chart(panel: Panel, data: str, measured: bool, of_course: bool, end: float,
         "mark": {"type": "rect", "color": GAP, "opacity": 0.4, "stroke": GAP, "strokeWidth": 1, "clip": True},
         "encoding": {"x": {"field": "from", **x}, "x2": {"field": "to"}},
     }
+    fault = {
+        "data": {"name": "faults"},
+        "mark": {"type": "rule", "strokeWidth": 1.5},
+        "encoding": {
+            "x": {"field": "at", **x},
+            "color": {"value": CHANGED},
+            "strokeDash": {
+                "field": "what",
+                "type": "nominal",
+                "scale": {"domain": [*FAULT_LINES], "range": [*FAULT_LINES.values()]},
+                "legend": None,
+            },
+        },
+    }
     edges = {
         "data": {"name": "edges"},
         "mark": {"type": "rule", "color": SOFT, "strokeDash": [3, 3]},
@@ -476,6 +516,8 @@ def _chart(panel: Panel, data: str, measured: bool, of_course: bool, end: float,
         layers = [left_out, *layers, changes]
     if gaps:
         layers = [gap, *layers]
+    if faults:
+        layers = [*layers, fault]
     return {"layer": layers, "width": WIDTH, "height": HEIGHT, "title": title}
 
 

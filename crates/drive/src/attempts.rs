@@ -1,0 +1,88 @@
+//! Every attempt of a client, as it is written down where a fault is struck: what intervals are too coarse for.
+
+use std::fs::File;
+use std::io::{self, BufWriter, Write};
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use crate::clock::{nanoseconds, now_ns};
+use crate::failure::Failure;
+use dyno_sql::Error as OperationError;
+
+/// Names of the files begin so.
+const PREFIX: &str = "attempts-";
+
+/// A line an attempt, in the order in which they ended, with times in ns since the epoch.
+#[derive(Debug)]
+pub struct Attempts {
+    file: BufWriter<File>,
+    path: PathBuf,
+    operations: Vec<&'static str>,
+    /// When the part began: as the client has it, and in ns since the epoch.
+    origin: Option<(Instant, u64)>,
+}
+
+impl Attempts {
+    /// Begins the file of a client of a driver in `folder`, which is there.
+    pub fn create(
+        folder: &Path,
+        driver: u64,
+        client: u32,
+        operations: &[&'static str],
+    ) -> Result<Self, Failure> {
+        let path = folder.join(format!("{PREFIX}{driver}-{client}.csv"));
+        let mut file = File::create(&path)
+            .map(BufWriter::new)
+            .map_err(|error| failed(&path, &error))?;
+        writeln!(file, "due_ns,sent_ns,ended_ns,operation,outcome")
+            .map_err(|error| failed(&path, &error))?;
+        Ok(Self {
+            file,
+            path,
+            operations: operations.to_vec(),
+            origin: None,
+        })
+    }
+
+    /// Notes one: when it was due, sent and ended, in ns since `origin`, and what came of it.
+    pub fn note(
+        &mut self,
+        origin: Instant,
+        [due_ns, sent_ns, ended_ns]: [u64; 3],
+        index: usize,
+        answer: &Result<u32, OperationError>,
+    ) -> Result<(), Failure> {
+        let since = match self.origin {
+            Some((of, since)) if of == origin => since,
+            _ => {
+                // The part has begun: what was sent within it has ended.
+                let since = now_ns().saturating_sub(nanoseconds(origin.elapsed()));
+                self.origin = Some((origin, since));
+                since
+            }
+        };
+        let operation = self.operations.get(index).copied().unwrap_or_default();
+        writeln!(
+            self.file,
+            "{},{},{},{operation},{}",
+            since + due_ns,
+            since + sent_ns,
+            since + ended_ns,
+            answer
+                .as_ref()
+                .map_or_else(|error| error.kind.name(), |_| "ok"),
+        )
+        .map_err(|error| failed(&self.path, &error))
+    }
+
+    /// Completes the file.
+    pub fn finish(mut self) -> Result<(), Failure> {
+        self.file
+            .flush()
+            .map_err(|error| failed(&self.path, &error))
+    }
+}
+
+fn failed(path: &Path, error: &io::Error) -> Failure {
+    Failure::new("io", format!("writing {}: {error}", path.display()))
+}

@@ -1,0 +1,307 @@
+"""A fault is struck at its time, mended and waited for, whatever else happens; what was found of it is kept."""
+
+from __future__ import annotations
+
+import random
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+
+from dyno.lab.faults import Striker, audited, stale_reads
+from dyno.model.base import RunError
+from dyno.model.endpoint import Endpoint
+from dyno.model.faults import Fault, FaultPlan, Struck
+from dyno.model.run import Outcome, RunRecord, Step
+from dyno.model.study import Study
+from dyno.systems.cluster import Cluster, NodeState
+from dyno.systems.simulated import SimulatedOptions, SimulatedSystem
+from dyno.workloads.base import Checked, Measured
+from dyno.workloads.core import ATTEMPTS, READS
+from dyno.workloads.simulated import SimulatedWorkload
+from tests.making import make_study, until
+from tests.unit.lab.laboratory import Laboratory, measured
+
+S = 1_000_000_000
+MS = 1_000_000
+
+
+def plan(**rest: Any) -> FaultPlan:
+    given = {"from_s": 0.05, "to_s": 0.1, "late_s": 1.0, "whole_s": 5.0, "lasts": 0.05, **rest}
+    return FaultPlan(fault=Fault(kind="kill", lasts=given.pop("lasts")), **given)
+
+
+class Fake:
+    """A cluster that says what was done to it, and is whole after it was asked three times."""
+
+    def __init__(self) -> None:
+        self.done: list[tuple[str, float]] = []
+        self.asked = 0
+        self.mending: Exception | None = None
+        self.heals = True
+
+    def strike(self, fault: Fault, rng: random.Random) -> Struck:
+        self.done.append(("strike", time.monotonic()))
+        return Struck(fault.kind, ("n2",), time.time_ns(), undo="it")
+
+    def mend(self, struck: Struck, limit: float) -> None:
+        assert struck.undo == "it"
+        self.done.append(("mend", time.monotonic()))
+        if self.mending is not None:
+            raise self.mending
+
+    def whole(self) -> bool:
+        self.asked += 1
+        if self.asked == 1:
+            raise RunError("a node does not answer yet")
+        return self.heals and self.asked > 2
+
+
+@pytest.fixture
+def fake() -> Fake:
+    return Fake()
+
+
+def test_it_is_struck_within_its_window_and_mended_after_it_lasted(fake: Fake) -> None:
+    striker = Striker(fake, plan(), seed=3, limit=5.0)
+    striker.begin()
+    begun = time.monotonic()
+    striker.measuring(begun)
+    until(lambda: striker.whole_ns is not None)
+    striker.end()
+    (struck, at), (mended, later) = fake.done
+    assert (struck, mended) == ("strike", "mend")
+    assert 0.05 <= striker.at_s <= 0.1
+    assert striker.at_s <= at - begun < striker.at_s + 0.5
+    assert later - at >= 0.05
+    assert fake.asked == 3
+    assert striker.struck is not None
+    assert striker.mended_ns is not None
+    assert striker.whole_ns is not None
+    assert striker.struck.at_ns < striker.mended_ns < striker.whole_ns
+
+
+def test_the_same_seed_strikes_at_the_same_time_and_another_at_another(fake: Fake) -> None:
+    times = [Striker(fake, plan(from_s=0.0, to_s=100.0), seed=seed, limit=1.0).at_s for seed in (1, 1, 2)]
+    assert times[0] == times[1] != times[2]
+
+
+def test_one_that_lasts_until_the_driver_has_ended_is_mended_then(fake: Fake) -> None:
+    striker = Striker(fake, plan(lasts=None), seed=3, limit=5.0)
+    striker.begin()
+    striker.measuring(time.monotonic())
+    until(lambda: striker.struck is not None)
+    time.sleep(0.05)
+    assert [what for what, _ in fake.done] == ["strike"]
+    striker.end()
+    assert [what for what, _ in fake.done] == ["strike", "mend"]
+
+
+def test_a_driver_that_ends_before_the_fault_is_told_of_and_nothing_is_struck(fake: Fake) -> None:
+    striker = Striker(fake, plan(from_s=60.0, to_s=60.0), seed=3, limit=5.0)
+    striker.begin()
+    striker.measuring(time.monotonic())
+    with pytest.raises(RunError, match="kill was not struck: the driver ended before its time, 60 s after"):
+        striker.end()
+    assert fake.done == []
+
+
+def test_a_driver_that_never_measured_is_not_waited_for(fake: Fake) -> None:
+    striker = Striker(fake, plan(), seed=3, limit=5.0)
+    striker.begin()
+    with pytest.raises(RunError, match="was not struck"):
+        striker.end()
+
+
+def test_a_cluster_that_cannot_be_mended_or_does_not_become_whole_is_an_error_at_the_end(fake: Fake) -> None:
+    fake.mending = RunError("n2 does not start")
+    striker = Striker(fake, plan(lasts=None), seed=3, limit=5.0)
+    striker.begin()
+    striker.measuring(time.monotonic())
+    until(lambda: striker.struck is not None)
+    with pytest.raises(RunError, match="n2 does not start"):
+        striker.end()
+    broken = Fake()
+    broken.heals = False
+    striker = Striker(broken, plan(whole_s=0.3), seed=3, limit=5.0)
+    striker.begin()
+    striker.measuring(time.monotonic())
+    until(lambda: striker.struck is not None)
+    with pytest.raises(RunError, match=r"the cluster was not whole within 300 ms \(faults\.kill\.whole\)"):
+        striker.end()
+    assert striker.whole_ns is None
+
+
+def test_a_user_who_ends_it_does_not_wait_until_the_cluster_is_whole(fake: Fake) -> None:
+    fake.heals = False
+    striker = Striker(fake, plan(whole_s=60.0), seed=3, limit=5.0)
+    striker.begin()
+    striker.measuring(time.monotonic())
+    until(lambda: striker.struck is not None)
+    with pytest.raises(RunError, match="not whole yet as the user ended it"):
+        striker.end(lambda: True)
+    assert [what for what, _ in fake.done] == ["strike", "mend"], "it is mended all the same"
+
+
+# What was read elsewhere
+
+
+def read(acknowledged_s: float, outcome: str, seen_after_ms: float | None) -> tuple[Any, ...]:
+    at = round(acknowledged_s * S)
+    seen = None if seen_after_ms is None else at + round(seen_after_ms * MS)
+    return (at, at + 1000, at + 2 * MS, outcome, seen)
+
+
+def test_stale_reads_are_a_share_of_those_that_were_answered() -> None:
+    rows = [
+        read(0.5, "stale", 900.0),  # before the measured part
+        read(1.5, "seen", 2.0),
+        read(2.0, "stale", 40.0),
+        read(3.0, "timeout", None),
+        read(4.0, "stale", None),
+        read(5.0, "seen", 2.0),
+        read(6.0, "seen", 2.0),
+    ]
+    reads = pl.DataFrame(rows, schema=READS, orient="row")
+    of = Measured(complete=True, responses={}, measured_from_ns=S, reads=reads)
+    found = stale_reads(of, round(3.5 * S))
+    assert found == {
+        "stale_reads": pytest.approx(2 / 5),
+        "stale_reads_after": pytest.approx(1 / 3),
+        "staleness_max": pytest.approx(40.0),
+    }
+    assert stale_reads(of, None).keys() == {"stale_reads", "staleness_max"}
+    assert stale_reads(Measured(complete=True, responses={}), None) == {}
+
+
+def test_an_audit_is_one_only_where_all_of_it_is_there() -> None:
+    counts = {"acknowledged": 9.0, "present": 8.0, "lost": 1.0, "phantom": 0.0, "duplicated": 0.0, "altered": 0.0}
+    found = audited({f"ledger.{name}": count for name, count in counts.items()})
+    assert found is not None
+    assert (found.acknowledged, found.lost) == (9, 1)
+    assert audited({"ledger.lost": 1.0}) is None
+
+
+# In a run
+
+
+class Struckable(SimulatedSystem, Cluster[SimulatedOptions]):
+    """Two nodes that nobody sees."""
+
+    now = threading.Event()
+    heals = True
+    at_ns = 0
+
+    def ready(self, limit: float) -> Endpoint:
+        endpoint = super().ready(limit)
+        Struckable.now.clear()
+        return Endpoint(endpoint.backend, endpoint.settings, others={"n1": {"node": 1}, "n2": {"node": 2}})
+
+    def nodes(self) -> tuple[NodeState, ...]:
+        return tuple(NodeState(name, "10.0.0.1", 1, "primary", "ONLINE") for name in ("n1", "n2"))
+
+    def strike(self, fault: Fault, rng: random.Random) -> Struck:
+        Struckable.at_ns = time.time_ns()
+        Struckable.now.set()
+        return Struck(fault.kind, ("n1",), Struckable.at_ns)
+
+    def mend(self, struck: Struck, limit: float) -> None:
+        pass
+
+    def whole(self) -> bool:
+        return self.heals
+
+
+class Writing(SimulatedWorkload):
+    """100 requests a second, of which those of half a second after the fault fail; three rows are lost on one node."""
+
+    outlives_failure = True
+    lost = 3
+
+    def rate(self) -> float:
+        return 100.0
+
+    def measured_seconds(self) -> float:
+        return 10.0
+
+    def drive(self, runner: Any, endpoint: Endpoint, seed: int) -> Measured:
+        assert self.through_fault
+        runner.on_measuring(time.monotonic())
+        assert Struckable.now.wait(10)
+        at = Struckable.at_ns
+        due = [at + offset * 10 * MS for offset in range(-200, 300)]
+        rows = [(t, t, t + MS, "write", "connect" if at <= t < at + 500 * MS else "ok") for t in due]
+        table = pl.DataFrame(rows, schema=ATTEMPTS, orient="row")
+        whole = {"measured_from_ns": at - 2 * S, "measured_to_ns": at + 3 * S}
+        runner.measured = measured(attempts=table, **whole)
+        return runner.measured
+
+    def check(self, runner: Any, endpoint: Endpoint, seed: int) -> Checked:
+        lost = self.lost if endpoint.settings.get("node") != 2 else 0
+        counts = {"acknowledged": 450, "present": 450 - lost, "lost": lost, "phantom": 1}
+        counts |= {"duplicated": 0, "altered": 0, "foreign": 0}
+        return Checked({f"ledger.{name}": float(count) for name, count in counts.items()}, "3 rows lost")
+
+
+@pytest.fixture
+def lab(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Laboratory:
+    monkeypatch.setattr(Struckable, "heals", True)
+    return Laboratory(tmp_path, system_class=Struckable, workload_class=Writing)
+
+
+def struck_study(**rest: Any) -> Study:
+    study = make_study({"mean": (1000,)}, system="tried", min=2, max=2, retries=0)
+    cells = tuple(cell.model_copy(update={"fault": plan(**rest)}) for cell in study.cells)
+    return study.model_copy(update={"cells": cells})
+
+
+def test_a_run_with_a_fault_says_what_it_cost_and_what_was_lost_on_each_node(lab: Laboratory) -> None:
+    record: RunRecord = lab.records(struck_study())[0]
+    assert (record.outcome, record.cause) == (Outcome.OK, None)
+    assert [each.step for each in record.steps].count(Step.MEND) == 1
+    assert record.responses["outage"] == pytest.approx(0.501)
+    assert record.responses["first_success"] == pytest.approx(0.501)
+    assert record.responses["requests_failed"] == 50
+    assert record.responses["rows_lost"] == 3
+    assert record.responses["rows_phantom"] == 1
+    assert record.responses["redundancy"] >= record.responses["rejoin"] >= 0
+    assert record.faulted is not None
+    assert record.faulted.nodes == ("n1",)
+    assert record.faulted.former_per_s == pytest.approx(100, rel=0.01)
+    assert {name: audit.lost for name, audit in record.faulted.audits.items()} == {"clients": 3, "n1": 3, "n2": 0}
+    assert RunRecord.model_validate_json(record.model_dump_json()) == record
+
+
+def test_the_attempts_are_kept_with_the_run(lab: Laboratory) -> None:
+    _, results = lab.run(struck_study())
+    table = pl.read_parquet(results.folder / "runs" / "0001" / "attempts.parquet")
+    assert table.height == 500
+    assert table.filter(pl.col("outcome") == "connect").height == 50
+
+
+def test_a_run_whose_cluster_does_not_become_whole_has_failed_and_keeps_what_was_found(
+    lab: Laboratory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Struckable, "heals", False)
+    record = lab.records(struck_study(whole_s=0.2))[0]
+    assert (record.outcome, record.step) == (Outcome.FAILED, Step.MEND)
+    assert record.cause is not None
+    assert record.cause.startswith("the cluster was not whole within 200 ms")
+    assert record.responses["outage"] == pytest.approx(0.501)
+    assert record.faulted is not None
+    assert record.faulted.whole_ns is None
+    assert record.faulted.audits["clients"].lost == 3, "it was started again and looked at"
+
+
+def test_a_user_who_ends_it_has_the_cluster_mended_all_the_same(lab: Laboratory) -> None:
+    def interrupted(*_args: Any) -> Measured:
+        lab.interrupt.requested = True
+        return measured(complete=False)
+
+    lab.faults["workload.drive"] = interrupted
+    record = lab.records(struck_study())[0]
+    assert record.outcome is Outcome.PARTIAL
+    assert Step.MEND in [each.step for each in record.steps]
