@@ -27,6 +27,7 @@ class PlainRunner:
         self.complaint = ""
         self.interrupted = False
         self.limit = LIMIT_S
+        self.namespace: str | None = None
         self.measured: Measured | None = None
         self.commands: list[tuple[str, ...]] = []
 
@@ -37,8 +38,9 @@ class PlainRunner:
         return self._wait([self._start(argv, f"{self.folder.name}-{n}", lines=True) for n, argv in enumerate(argvs)])
 
     def _start(self, argv: Sequence[str], name: str, *, lines: bool) -> Process:
-        self.commands.append(tuple(argv))
-        return self.host.start(argv, log=self.logs / name, lines=lines)
+        within = () if self.namespace is None else ("nsenter", f"--net={self.namespace}")
+        self.commands.append((*within, *argv))
+        return self.host.start(self.commands[-1], log=self.logs / name, lines=lines)
 
     def _wait(self, processes: list[Process]) -> list[int]:
         deadline = time.monotonic() + LIMIT_S

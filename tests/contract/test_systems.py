@@ -17,6 +17,7 @@ from dyno.lab import Rooms
 from dyno.model.base import Frozen, RunError
 from dyno.model.endpoint import Endpoint
 from dyno.systems.base import Place, System
+from dyno.systems.cluster import Cluster
 from dyno.systems.server import ServerSystem
 from dyno.workloads.base import Measured, Workload
 from tests.contract.conftest import LIMIT_S, PlainRunner
@@ -52,7 +53,9 @@ CONFIGURED: list[tuple[str, dict[str, Any]]] = [
     ("filesystem", {"type": "overlay", "size": "16 MiB", "journal": "none"}),
     ("simulated", {"noise": "lognormal", "rho": 0.5, "cov": "10%"}),
 ]
-EVERY: list[tuple[str, dict[str, Any]]] = [(kind, LEAST.get(kind, {})) for kind in sorted(ROOMS.systems)] + CONFIGURED
+# Clusters take ten seconds and more to form, and have a suite of their own: test_clusters.
+SINGLE = {name: kind for name, kind in ROOMS.systems.items() if not issubclass(kind, Cluster)}
+EVERY: list[tuple[str, dict[str, Any]]] = [(kind, LEAST.get(kind, {})) for kind in sorted(SINGLE)] + CONFIGURED
 
 
 def options_of(kind: type[Any], options: dict[str, Any]) -> Frozen:
@@ -117,7 +120,7 @@ INDEXES = {
 }
 
 
-@pytest.mark.parametrize("name", [name for name, kind in ROOMS.systems.items() if kind.backend in STATEMENTS])
+@pytest.mark.parametrize("name", [name for name, kind in SINGLE.items() if kind.backend in STATEMENTS])
 def test_what_is_to_be_done_after_loading_is_done_once_and_is_part_of_its_data(
     name: str, place: Place, runners: Callable[[], PlainRunner]
 ) -> None:

@@ -23,14 +23,14 @@ from dyno.workloads import core as core_driver
 from dyno.workloads.base import INTERVAL_COLUMNS, Checked, Measured, Workload, rates
 from dyno.workloads.driving import DrivingOptions, drive
 from tests.contract.conftest import LIMIT_S, PlainRunner
-from tests.contract.test_systems import LEAST, ROOMS, SMALL, options_of
+from tests.contract.test_systems import LEAST, ROOMS, SINGLE, SMALL, options_of
 
 # YCSB's JDBC binding is in no package registry: on servers that adapter is tried by who has a distribution.
 NOT_HERE = {("ycsb-java", "mariadb"), ("ycsb-java", "mysql"), ("ycsb-java", "postgresql")}
 PAIRS = [
     (workload, system)
     for workload, kind in sorted(ROOMS.workloads.items())
-    for system, other in sorted(ROOMS.systems.items())
+    for system, other in sorted(SINGLE.items())
     if other.backend in kind.backends and (workload, system) not in NOT_HERE
 ]
 FOREIGN = {"fio", "sysbench", "go-ycsb", "ycsb-java"}

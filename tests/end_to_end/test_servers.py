@@ -323,7 +323,9 @@ def test_bad_input_is_one_line_and_status_2(
 
 
 def test_a_tool_that_nobody_knows_is_refused_and_known_ones_are_listed(dyno: Dyno) -> None:
-    assert "go-ycsb v1.0.1" in dyno("get").stdout
+    listed = dyno("get").stdout
+    assert "go-ycsb v1.0.1" in listed
+    assert "mysql of Debian's sid" in listed
     answer = dyno("get", "no-such-tool")
     assert answer.returncode == 2
     assert "unknown tool; there are go-ycsb" in answer.stderr

@@ -6,8 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use crate::clock::{nanoseconds, now_ns};
-use crate::failure::Failure;
-use dyno_sql::Error as OperationError;
+use crate::failure::{ErrorKind, Failure};
 
 /// Names of the files begin so.
 const PREFIX: &str = "attempts-";
@@ -44,13 +43,15 @@ impl Attempts {
         })
     }
 
-    /// Notes one: when it was due, sent and ended, in ns since `origin`, and what came of it.
+    /// Notes one; times are in ns since `origin`. What was acknowledged has no error.
     pub fn note(
         &mut self,
         origin: Instant,
-        [due_ns, sent_ns, ended_ns]: [u64; 3],
+        due_ns: u64,
+        sent_ns: u64,
+        ended_ns: u64,
         index: usize,
-        answer: &Result<u32, OperationError>,
+        error: Option<ErrorKind>,
     ) -> Result<(), Failure> {
         let since = match self.origin {
             Some((of, since)) if of == origin => since,
@@ -68,9 +69,7 @@ impl Attempts {
             since + due_ns,
             since + sent_ns,
             since + ended_ns,
-            answer
-                .as_ref()
-                .map_or_else(|error| error.kind.name(), |_| "ok"),
+            error.map_or("ok", ErrorKind::name),
         )
         .map_err(|error| failed(&self.path, &error))
     }

@@ -217,8 +217,12 @@ impl Client<'_> {
             let mut due_ns = None;
             match turn {
                 Turn::Closed { think, .. } => {
-                    // The first request follows no answer.
-                    let pause = work.pause() + think * u32::from(operations > 0);
+                    let pause = work.pause()
+                        + if operations > 0 {
+                            think
+                        } else {
+                            Duration::ZERO
+                        };
                     if !pause.is_zero() {
                         self.sleep_until(Instant::now() + pause);
                         start_ns = clock.now_ns();
@@ -266,8 +270,16 @@ impl Client<'_> {
                 reconnected: line.reconnects > reconnects,
             };
             if let Some(attempts) = attempts.as_deref_mut() {
-                let times = [due_ns.unwrap_or(start_ns), start_ns, end_ns];
-                if let Err(failure) = attempts.note(origin, times, index, &answer) {
+                let error = answer.as_ref().err().map(|error| error.kind);
+                let noted = attempts.note(
+                    origin,
+                    due_ns.unwrap_or(start_ns),
+                    start_ns,
+                    end_ns,
+                    index,
+                    error,
+                );
+                if let Err(failure) = noted {
                     break Err(failure);
                 }
             }

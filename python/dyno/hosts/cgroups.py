@@ -126,8 +126,8 @@ class ControlGroups:
             self._nodes[key] = self._make(machine, f"{above}-{number}-{name}", with_io=with_io)
         return replace(self._nodes[key], cpus=site.cpus)
 
-    def _make(self, machine: Machine, name: str, *, with_io: bool) -> Confinement:
-        """`name` may be that of a group below one of ours."""
+    def _make(self, machine: Machine, group: str, *, with_io: bool) -> Confinement:
+        """`group` is its name, below that of another where it has a slash."""
         found = hierarchies()
         if with_io:
             io = controller("io")
@@ -143,27 +143,27 @@ class ControlGroups:
             raise RunError("control groups (host.machine, containers) need root")
         for top in {hierarchy.top for hierarchy in found.values() if hierarchy.version == 2}:
             self._enable(top, found)
-        change = self._undo.will(Change("cgroup", {"name": name}))
+        change = self._undo.will(Change("cgroup", {"name": group}))
         tops = tuple(dict.fromkeys(hierarchy.top for hierarchy in found.values()))
         try:
             for top in tops:
                 # The group above is there, but where it needed no controller of this hierarchy; its own entry has it.
-                (top / name).mkdir(parents=True)
+                (top / group).mkdir(parents=True)
             for top in {hierarchy.top for hierarchy in found.values() if hierarchy.version == 2}:
-                for above in list((top / name).parents)[: name.count("/")]:
+                for above in list((top / group).parents)[: group.count("/")]:
                     _turn_on(above, _missing(above, found))
             for kind, hierarchy in found.items():
-                _limit(kind, hierarchy.version, hierarchy.top / name, machine)
+                _limit(kind, hierarchy.version, hierarchy.top / group, machine)
                 if hierarchy.version == 2:
-                    _turn_on(hierarchy.top / name, _missing(hierarchy.top / name, found))
+                    _turn_on(hierarchy.top / group, _missing(hierarchy.top / group, found))
             for top in tops:
-                (top / name / _NATIVE).mkdir()
+                (top / group / _NATIVE).mkdir()
         except (OSError, RunError) as error:
             self._undo.undo(change)
             if isinstance(error, OSError):
                 raise RunError(f"cannot make the control group {error.filename}: {error.strerror}") from error
             raise
-        return Confinement(tuple(top / name / _NATIVE / "cgroup.procs" for top in tops), f"/{name}")
+        return Confinement(tuple(top / group / _NATIVE / "cgroup.procs" for top in tops), f"/{group}")
 
     def _enable(self, top: Path, controllers: Collection[str]) -> None:
         """Have the controllers in the groups at the top of a hierarchy of version 2."""

@@ -24,6 +24,9 @@ TOKEN_VARIABLE = "DYNO_SESSION"
 
 CGROUPS = Path("/sys/fs/cgroup")
 
+CGROUP_PREFIX = "dyno-"
+"""Of the names of control groups that sessions make: what is in others is nobody's to end."""
+
 BRIDGE_PREFIX = "dyno-"
 """Of the names of bridges that sessions make."""
 
@@ -196,6 +199,8 @@ def detach_loop(file: str) -> None:
 
 def remove_cgroup(name: str) -> None:
     """End every process in a control group of that name, in whichever hierarchies it is, and remove the group."""
+    if not name.startswith(CGROUP_PREFIX) or ".." in Path(name).parts:
+        raise UndoError(f"the control group {name} is none of ours")
     deadline = time.monotonic() + _KILL_LIMIT_S
     while groups := [group for parent in (CGROUPS, *CGROUPS.glob("*")) if (group := parent / name).is_dir()]:
         for group in groups:

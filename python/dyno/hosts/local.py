@@ -253,14 +253,14 @@ class LocalHost:
         mount.rmdir()
 
     def remove_volume(self, folder: Path) -> None:
-        """Unmount what a system has mounted at a folder, and remove the image below it. Raises RunError."""
+        """Unmount what a system has mounted at a folder or below it, and remove the images. Raises RunError."""
         try:
             self.volumes.remove_at(folder)
         except UndoError as error:
             raise RunError(f"cannot remove the file system at {folder}: {error}") from error
 
     def fill_disk(self, folder: Path) -> None:
-        """Leave no byte free on a file system that this session made and has mounted there. Raises RunError."""
+        """Leave no room on a file system that this session made and has mounted there. Raises RunError."""
         if not any(folder.is_relative_to(each) for each in self._folders) or not folder.is_mount():
             raise RunError(f"refusing to fill {folder}: no file system of this session is mounted there")
         volumes.fill(folder)

@@ -70,7 +70,7 @@ class MysqlSystem(InnodbSystem[MysqlOptions]):
     @cached_property
     def _root(self) -> Path | None:
         """The folder that it runs from, where that is not the machine's own. As its account can read it."""
-        folder = _given_root()
+        folder = given_root()
         account = self._account()
         if folder is None or account is None or account.barrier(folder / "usr") is None:
             return folder
@@ -99,7 +99,7 @@ class MysqlSystem(InnodbSystem[MysqlOptions]):
     def words(self, program: str) -> list[str]:
         """One that brings its libraries is started by the loader that it brings too."""
         path = str(self.programs()[program])
-        return [path] if self._root is None else [*_loading(self._root), path]
+        return [path] if self._root is None else [*loading(self._root), path]
 
     def own_words(self) -> list[str]:
         """Its log has notes too, since one of them names the I/O engine."""
@@ -204,7 +204,8 @@ def kind_of(name: str, value: str) -> str:
     return "BOOLEAN" if value in ("ON", "OFF") else "ENUM"
 
 
-def _given_root() -> Path | None:
+def given_root() -> Path | None:
+    """The folder that MySQL runs from, where that is not the machine's own: the one named, or the one in the cache."""
     if given := os.environ.get("DYNO_MYSQL_ROOT"):
         return Path(given)
     if _on_path("mysqld") is not None:
@@ -234,9 +235,10 @@ def _loader(root: Path) -> Path:
     return found[0]
 
 
-def _loading(root: Path) -> list[str]:
+def loading(root: Path, *more: Path) -> list[str]:
+    """The words that a program of such a folder is started by; `more` are folders with libraries of its own."""
     loader = _loader(root)
-    libraries = [loader.parent, root / "lib" / loader.parent.name, root / "usr" / "lib"]
+    libraries = [loader.parent, root / "lib" / loader.parent.name, root / "usr" / "lib", *more]
     return [str(loader), "--library-path", ":".join(map(str, libraries))]
 
 

@@ -223,6 +223,11 @@ class ServerSystem(System[O]):
         return self.program
 
     @property
+    def template_name(self) -> str:
+        """What servers have in common whose empty stores are alike where their settings are."""
+        return self.kind
+
+    @property
     def running(self) -> Running | None:
         """Its process, between its start and its end."""
         return self._running
@@ -270,7 +275,7 @@ class ServerSystem(System[O]):
         host.remove_tree(self.place.data)
         key = hashlib.sha256(json.dumps([self.kind, self.data_key()], sort_keys=True).encode()).hexdigest()[:16]
         templates = self._templates()
-        template = templates / f"empty-{self.kind}-{key}"
+        template = templates / f"empty-{self.template_name}-{key}"
         if not template.exists():
             making = templates / f"{template.name}-{secrets.token_hex(4)}"
             making.mkdir(mode=0o700, parents=True)

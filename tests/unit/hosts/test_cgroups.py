@@ -173,6 +173,80 @@ def test_equal_machines_share_a_group_and_others_have_their_own(host: LocalHost)
 
 
 @needs_groups
+def test_each_node_has_a_group_of_its_own_below_that_of_its_site(host: LocalHost, start: Start) -> None:
+    site = host.confine(machine(cpus=0.8, memory="128 MiB"), "0")
+    one, two = (host.confine_node(name, machine(cpus=0.5, memory="64 MiB"), site) for name in ("n1", "n2"))
+    assert one.group != two.group
+    for node in (one, two):
+        assert Path(node.group or "").parent == Path(site.group or "")
+        process = start(node, ["cat"], NOBODY)
+        until(lambda pid=process.pid: is_program(pid, "cat"))  # type: ignore[misc]
+        assert set(groups_of(process.pid).values()) == {f"{node.group}/native"}
+        limits = limits_of(process.pid)
+        assert (limits["cpus"], limits["memory_bytes"]) == (0.5, 64 * MIB)
+        assert "Cpus_allowed_list:\t0" in Path(f"/proc/{process.pid}/status").read_text().splitlines()
+    assert host.confine_node("n1", machine(cpus=0.5, memory="64 MiB"), site) == one
+
+
+@needs_groups
+def test_memory_that_one_node_uses_up_is_not_its_neighbours(host: LocalHost, start: Start, tmp_path: Path) -> None:
+    one, two = (host.confine_node(name, machine(memory="32 MiB")) for name in ("n1", "n2"))
+    writes = f"f = open({str(tmp_path / 'file')!r}, 'wb')\nfor _ in range(64): f.write(bytes({MIB})); f.flush()"
+    assert start(one, [sys.executable, "-c", writes]).wait(LIMIT_S) == 0
+    assert limits_in_force(one.group or "")["memory_peak_bytes"] > 16 * MIB
+    assert limits_in_force(two.group or "")["memory_peak_bytes"] < MIB
+
+
+@needs_groups
+def test_a_node_that_does_not_fit_into_its_site_is_refused(host: LocalHost) -> None:
+    site = host.confine(machine(cpus=0.5))
+    with pytest.raises(UserError, match=r"a node of 1 CPUs does not fit into a machine of 0.5"):
+        host.confine_node("n1", machine(cpus=1), site)
+
+
+@needs_io
+def test_the_disk_of_one_node_can_be_made_slow_and_as_fast_as_before(
+    host: LocalHost, start: Start, workspace: Path
+) -> None:
+    one, two = (host.confine_node(name, machine()) for name in ("n1", "n2"))
+    device = device_of(workspace)
+    processes = [start(each, ["cat"]) for each in (one, two)]
+    for process in processes:
+        until(lambda pid=process.pid: is_program(pid, "cat"))  # type: ignore[misc]
+    host.limit_disk(one, {"writes": 20, "write_bytes": MIB}, workspace)
+    limits = [io_limits_of(process.pid, device.numbers()) for process in processes]
+    assert limits == [{"writes": 20, "write_bytes": MIB}, {}]
+    writes = (
+        "import os, time\n"
+        f"handle = os.open({str(workspace / 'file')!r}, os.O_WRONLY | os.O_CREAT | os.O_DSYNC)\n"
+        "begun = time.monotonic()\n"
+        "for _ in range(10): os.write(handle, b'x' * 4096)\n"
+        "print(time.monotonic() - begun)"
+    )
+    took = []
+    for node in (one, two):
+        log = workspace / f"log{len(took)}"
+        argv, _ = node.around([sys.executable, "-c", writes], None)
+        took.append(float(host.run(argv, limit=LIMIT_S, log=log)))
+    assert took[0] > 0.3, "ten writes at twenty a second, of which a slice's first share is free"
+    assert took[1] < took[0]
+    host.release_disk(one, ["writes", "write_bytes"], workspace)
+    assert io_limits_of(processes[0].pid, device.numbers()) == {}
+
+
+@needs_groups
+def test_groups_of_nodes_go_with_the_session(state: Path) -> None:
+    with UndoJournal() as journal:
+        host = LocalHost(journal)
+        site = host.confine(machine(cpus=1))
+        below, beside = host.confine_node("n1", machine(cpus=0.5), site), host.confine_node("n2", machine())
+        names = [(each.group or "").strip("/") for each in (site, below, beside)]
+        assert all(folders_of(name) for name in names)
+        assert all(f"dyno-{journal.token}" in name for name in names)
+    assert [folder for name in names for folder in folders_of(name)] == []
+
+
+@needs_groups
 def test_a_limit_of_a_group_above_holds_below(host: LocalHost) -> None:
     confined = host.confine(machine(cpus=0.5, memory="64 MiB"))
     for name in folders_of((confined.group or "").strip("/")):

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from dyno.hosts import doctor
+from tests.unit.hosts.rights import without_root
 
 
 @pytest.fixture
@@ -22,7 +23,21 @@ def program(folder: Path, name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["Docker", "Podman", "ext4", "xfs", "btrfs", "fio", "loop devices", "CPU and memory limits", "perf"]
+    "name",
+    [
+        "Docker",
+        "Podman",
+        "ext4",
+        "xfs",
+        "btrfs",
+        "fio",
+        "loop devices",
+        "CPU and memory limits",
+        "perf",
+        "networks of nodes",
+        "Galera",
+        "MySQL",
+    ],
 )
 def test_what_make_servers_and_the_kernel_bring_is_found(name: str, checks: dict[str, doctor.Check]) -> None:
     check = checks[name]
@@ -44,6 +59,7 @@ def test_what_make_servers_and_the_kernel_bring_is_found(name: str, checks: dict
         ("xfs", "mkfs.xfs is not installed", "`host.file_system` of kind xfs: install Debian's xfsprogs"),
         ("btrfs", "mkfs.btrfs is not installed", "`host.file_system` of kind btrfs: install Debian's btrfs-progs"),
         ("perf", "perf is not installed", "install Debian's linux-perf"),
+        ("networks of nodes", "nsenter is not installed", "systems of several nodes: root, Debian's iproute2"),
         ("sysbench", "sysbench is not installed", "install Debian's sysbench"),
     ],
 )
@@ -54,6 +70,20 @@ def test_what_is_missing_is_named_with_what_it_is_for_and_how_to_get_it(
     check = next(check for check in doctor.examine(tmp_path) if check.name == name)
     assert (check.holds, check.found) == (False, found)
     assert remedy in check.remedy
+
+
+def test_without_root_the_doctor_says_that_no_network_can_be_made(tmp_path: Path) -> None:
+    with without_root():
+        check = doctor._networks("networks of nodes", tmp_path)
+    assert (check.holds, check.found) == (False, "a namespace of the network needs root")
+
+
+def test_a_folder_with_mysql_that_lacks_a_part_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DYNO_MYSQL_ROOT", str(tmp_path))
+    program(tmp_path, "mysqld")
+    check = doctor._mysql("MySQL", tmp_path)
+    assert (check.holds, check.found) == (False, "no folder with all of it")
+    assert "`dyno get mysql`" in check.remedy
 
 
 def test_a_client_without_an_engine_is_not_docker(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

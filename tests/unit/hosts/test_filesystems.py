@@ -126,6 +126,30 @@ def test_two_file_systems_of_one_session_do_not_touch_each_other(host: LocalHost
     assert devices.device_of(two.folder).name == two.device.name
 
 
+@real
+@pytest.mark.parametrize("kind", SMALL)
+def test_a_full_disk_takes_nothing_until_room_is_made(kind: str, make: Make, host: LocalHost, workspace: Path) -> None:
+    made = make(kind=kind, size=SMALL[kind])
+    (made.folder / "before").write_bytes(b"x" * MIB)
+    host.fill_disk(made.folder)
+    more = made.folder / "more"
+    with pytest.raises(OSError, match="No space left on device"), more.open("wb", 0) as file:
+        fill(file)
+    # Some kinds keep a little, and others have no room for a new file at all.
+    assert not more.exists() or more.stat().st_size < MIB
+    host.make_room(made.folder)
+    (made.folder / "after").write_bytes(b"x" * 4 * MIB)
+    assert {path.name for path in made.folder.iterdir()} - {"lost+found", "more"} == {"before", "after"}
+    host.make_room(made.folder)
+
+
+def test_a_disk_that_is_none_of_ours_is_not_filled(host: LocalHost, workspace: Path, tmp_path: Path) -> None:
+    for folder in (workspace, tmp_path, Path("/")):
+        with pytest.raises(RunError, match=f"refusing to fill {folder}: no file system of this session is mounted"):
+            host.fill_disk(folder)
+        assert not (folder / ".dyno-ballast").exists()
+
+
 def extents(image: Path) -> str:
     return subprocess.run(["filefrag", "-v", image], capture_output=True, text=True, check=True).stdout
 

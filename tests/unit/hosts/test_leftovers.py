@@ -251,6 +251,19 @@ def test_a_group_goes_in_all_hierarchies_with_what_runs_deep_in_it(
     assert is_alive(outside.pid)
 
 
+@pytest.mark.parametrize("name", ["memory", "", ".", "system.slice", "dyno-x/../system.slice"])
+def test_a_group_that_is_none_of_ours_is_never_ended(
+    name: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    # A journal once had the name of a hierarchy for that of a group: cleaning ended every process of the machine.
+    (tmp_path / "memory" / "others").mkdir(parents=True)
+    monkeypatch.setattr(leftovers, "CGROUPS", tmp_path)
+    monkeypatch.setattr(os, "kill", lambda *_: pytest.fail("a process was ended"))
+    with pytest.raises(UndoError, match=f"the control group {name} is none of ours"):
+        remove_cgroup(name)
+    assert (tmp_path / "memory" / "others").is_dir()
+
+
 def test_a_group_that_is_not_there_is_left_alone(group: str) -> None:
     remove_cgroup(group)
 

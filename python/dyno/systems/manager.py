@@ -1,0 +1,92 @@
+"""Who looks after a cluster that does not do so itself: asks its nodes again and again, and acts on what they say."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import replace
+
+from dyno import sql
+from dyno.model.base import RunError
+from dyno.model.endpoint import Endpoint
+
+_ENDS_WITHIN_S = 30.0
+
+
+class Manager:
+    """Looks every `every` seconds, in a thread of its own. What it cannot do now it tries again at the next look."""
+
+    def __init__(self, look: Callable[[], None], every: float) -> None:
+        self._look = look
+        self._every = every
+        self._over = threading.Event()
+        self._thread: threading.Thread | None = None
+        self.events: list[tuple[int, str]] = []
+        """What it did, with the time in ns since the epoch."""
+
+    def start(self) -> None:
+        """Begin. A daemon: dyno ends whatever its nodes do."""
+        self._thread = threading.Thread(target=self._go_on, name="cluster manager", daemon=True)
+        self._thread.start()
+
+    def tell(self, text: str) -> None:
+        """Keep what it did, and what kept it from it, once each time that it changes."""
+        if not self.events or self.events[-1][1] != text:
+            self.events.append((time.time_ns(), text))
+
+    def stop(self) -> None:
+        """End it; nothing happens where it does not look. Raises RunError where it does not come back."""
+        self._over.set()
+        thread, self._thread = self._thread, None
+        if thread is not None:
+            thread.join(_ENDS_WITHIN_S)
+            if thread.is_alive():
+                raise RunError(f"the cluster's manager did not end within {_ENDS_WITHIN_S:g} s")
+
+    def _go_on(self) -> None:
+        while not self._over.wait(self._every):
+            try:
+                self._look()
+            except RunError as error:
+                self.tell(f"could not go on: {error}")
+
+
+class Line:
+    """A way to one node from one place of the network, by a connection that is kept for as long as it answers."""
+
+    def __init__(self, endpoint: Endpoint, limit: float) -> None:
+        """No answer takes longer than `limit` seconds, nor does connecting."""
+        self._endpoint = replace(endpoint, processes={}, others={})
+        self._limit = limit
+        self._connection: sql.Connection | None = None
+
+    def rows(self, statement: str) -> list[sql.Row]:
+        """The answer of the node. Raises SqlError; the next question is asked by a new connection then."""
+        if self._connection is None:
+            self._connection = sql.connect(self._endpoint, limit=self._limit)
+        try:
+            return self._connection.rows(statement)
+        except sql.SqlError:
+            self.close()
+            raise
+
+    def close(self) -> None:
+        """Leave the node."""
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            connection.close()
+
+
+class Patience:
+    """How often in a row each node has not answered."""
+
+    def __init__(self, most: int) -> None:
+        """`most` times is once too often."""
+        self._most = most
+        self._missed: dict[str, int] = {}
+
+    def told(self, node: str, *, answered: bool) -> bool:
+        """Whether a node counts as alive after it was asked once more."""
+        self._missed[node] = 0 if answered else self._missed.get(node, 0) + 1
+        return self._missed[node] < self._most

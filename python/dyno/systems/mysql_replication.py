@@ -1,0 +1,480 @@
+"""MySQL's own replication, asynchronous or semi-synchronous: one source, a manager that promotes, a virtual address.
+
+The manager has a place of its own in the network, as somebody who watches from a third machine: it writes to the source
+again and again, and where that does not succeed it takes the virtual address away (so that nobody is told of a commit
+any more), promotes the replica that has received the most, and has the others follow it.
+"""
+
+from __future__ import annotations
+
+import re
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from functools import partial
+from typing import Annotated, Any, ClassVar, Literal
+
+from pydantic import Field
+
+from dyno import sql
+from dyno.model.base import InvalidRun, RunError
+from dyno.model.endpoint import READ_ONLY, Endpoint
+from dyno.model.units import Duration, PositiveDuration
+from dyno.systems import balancer
+from dyno.systems.balancer import Balancer
+from dyno.systems.base import Place
+from dyno.systems.cluster import Role
+from dyno.systems.manager import Line, Manager, Patience
+from dyno.systems.members import ADMIN, ADMIN_PASSWORD, CLIENT, PORT, Member, ServerCluster, as_admin, together
+from dyno.systems.mysql_member import (
+    ALONE,
+    CATCHES_UP_S,
+    HEARTBEAT,
+    REPLICA,
+    REPLICA_PASSWORD,
+    MysqlClusterOptions,
+    MysqlMember,
+    common_words,
+    literal,
+    most_advanced,
+)
+
+MANAGER = "manager"
+READ_ONLY_PORT = 6447
+_READ = "read"
+_ANSWERS_WITHIN_S = 1.0  # to its manager
+_PROMOTES_WITHIN_S = 60.0
+_LATE_BESIDES_S = 3.0  # SOURCE_DELAY goes by whole seconds, and what is applied late takes its time too
+_NEVER_ASYNCHRONOUS_MS = 3_600_000
+"""How long a source waits for a replica before it goes on without: MySQL's own 10 s would give up what semi-sync
+promises just when it matters. A study may set `rpl_semi_sync_source_timeout`."""
+_SEMI_SYNC = (
+    "--plugin-load-add=semisync_source.so",
+    "--plugin-load-add=semisync_replica.so",
+    f"--rpl-semi-sync-source-timeout={_NEVER_ASYNCHRONOUS_MS}",
+    "--rpl-semi-sync-replica-enabled=ON",
+)
+_BEAT = f"REPLACE INTO {HEARTBEAT} VALUES (1, NOW(6))"
+_EXECUTED = "SELECT @@GLOBAL.gtid_executed"
+_RECEIVED = (
+    "SELECT GTID_SUBTRACT(CONCAT_WS(',', NULLIF((SELECT RECEIVED_TRANSACTION_SET "
+    "FROM performance_schema.replication_connection_status), ''), @@GLOBAL.gtid_executed), '')"
+)
+"""All that a replica has, applied or not; subtracting nothing is how MySQL joins two sets."""
+_THREADS = (
+    "SELECT c.SERVICE_STATE, a.SERVICE_STATE FROM performance_schema.replication_connection_status c "
+    "JOIN performance_schema.replication_applier_status a USING (CHANNEL_NAME)"
+)
+
+
+class MysqlReplicationOptions(MysqlClusterOptions):
+    """How commits come to the replicas, and when and which of them is promoted."""
+
+    ours: ClassVar[frozenset[str]] = MysqlClusterOptions.ours | {
+        "rpl_semi_sync_replica_enabled", "rpl_semi_sync_source_enabled",
+    }  # fmt: skip
+
+    mode: Annotated[
+        Literal["async", "semi-sync"],
+        Field(description="whether a commit waits until a replica has it in its relay log"),
+    ] = "async"
+    check_every: Annotated[PositiveDuration, Field(description="how often the manager writes to the source")] = 0.5
+    dead_after: Annotated[int, Field(ge=1, description="writes in a row without an answer that make a source dead")] = 3
+    promote: Annotated[
+        Literal["most-advanced", "behind"],
+        Field(
+            description="which replica the manager promotes; behind plants a fault: the last one applies late "
+            "(behind_by), is the one promoted, and what it has not applied by then is thrown away"
+        ),
+    ] = "most-advanced"
+    behind_by: Annotated[Duration, Field(ge=1, description="of promote: behind, in whole seconds")] = 5.0
+
+
+class MysqlReplicationSystem(ServerCluster[MysqlReplicationOptions]):
+    """One mysqld that is written to, others that follow."""
+
+    kind = "mysql-replication"
+    Options = MysqlReplicationOptions
+    besides = (MANAGER,)
+
+    _balancer: Balancer | None = None
+    _manager: Manager | None = None
+    _source: str = ""
+    _address: str = ""
+
+    def __init__(self, options: MysqlReplicationOptions, place: Place) -> None:
+        super().__init__(options, place)
+        self._changing = threading.RLock()
+        """Held by whoever changes who follows whom: the manager, and whoever mends."""
+        self._lines: dict[str, Line] = {}
+        self._patience = Patience(options.dead_after)
+
+    def member(self, place: Place) -> MysqlMember:
+        """A mysqld."""
+        return MysqlMember(self.options.of_member(), place)
+
+    def provision(self, limit: float) -> dict[str, str]:
+        """Its balancer too, by which the replicas are read."""
+        said = self.place.host.run(
+            [str(balancer.program()), "-v"], limit=limit, log=self.place.logs / "haproxy-version"
+        )
+        found = re.search(r"\d+\.\d+(\.\d+)*", said)
+        return {**super().provision(limit), "haproxy": found[0] if found else said.strip()}
+
+    def _plugins(self) -> tuple[str, ...]:
+        return _SEMI_SYNC if self.options.mode == "semi-sync" else ()
+
+    def words_alone(self) -> list[str]:
+        """The plugins are there, since their settings would be unknown without them."""
+        return [*ALONE, *self._plugins()]
+
+    def words(self, name: str) -> list[str]:
+        """All come up read-only: which of them is written to is decided then, also after a kill."""
+        number = self.names.index(name)
+        common = common_words(number + 1, self.network.address(name))
+        return [*common, *self._plugins(), "--super-read-only=ON"]
+
+    # Forming it
+
+    def form(self, deadline: float) -> None:
+        """The most advanced is the source; the others follow; then the manager begins."""
+        sets = dict(zip(self.names, together(*(self._replica(name).executed for name in self.names)), strict=True))
+        self._source = most_advanced(sets)
+        self._address = self.network.virtual(0)
+        self._write_to(self._replica(self._source), deadline)
+        followers = [name for name in self.names if name != self._source]
+        together(*(partial(self._follow, name) for name in followers))
+        self.network.take(self._address, self._source)
+        self._balancer = Balancer(self.place.host, self.place.logs)
+        addresses = {name: self.network.address(name) for name in self.names}
+        self._balancer.start(
+            self.network.words(CLIENT), self.network.address(CLIENT), {_READ: READ_ONLY_PORT}, addresses
+        )
+        self._balancer.use(_READ, followers)
+        self.until(self.whole, deadline, "a source with its replicas")
+        self._attest_mode(deadline)
+        self._lines = {name: self._line(name, _ANSWERS_WITHIN_S) for name in self.names}
+        self._manager = Manager(self._look, self.options.check_every)
+        self._manager.start()
+
+    def _replica(self, name: str) -> MysqlMember:
+        member = self._members[name]
+        assert isinstance(member, MysqlMember)
+        return member
+
+    def _write_to(self, member: Member[Any], deadline: float) -> None:
+        with self.of_node(member), member.ask(deadline - time.monotonic()) as connection:
+            for statement in self._opening():
+                connection.rows(statement)
+
+    def _opening(self) -> Iterator[str]:
+        """What makes a source of a server that follows nobody."""
+        if self.options.mode == "semi-sync":
+            yield "SET GLOBAL rpl_semi_sync_source_enabled = ON"
+        yield "SET GLOBAL super_read_only = OFF"
+        yield "SET GLOBAL read_only = OFF"
+
+    def _closing(self) -> Iterator[str]:
+        """What makes a source that still runs one no more; commits that wait for replicas would keep it from that."""
+        if self.options.mode == "semi-sync":
+            yield "SET GLOBAL rpl_semi_sync_source_enabled = OFF"
+        yield "SET GLOBAL super_read_only = ON"
+        yield "STOP REPLICA"
+
+    def _follow(self, name: str) -> None:
+        """Have a node follow the source from where it is."""
+        member = self._members[name]
+        with self.of_node(member), member.ask(_PROMOTES_WITHIN_S) as connection:
+            self._make_replica(connection, late=self._late(name))
+
+    def _late(self, name: str) -> int:
+        """Seconds by which a replica applies late: the planted fault is there from the beginning."""
+        planted = self.options.promote == "behind" and name == self.names[-1] and self._source == self.names[0]
+        return round(self.options.behind_by) if planted else 0
+
+    def _make_replica(self, connection: sql.Connection, *, late: int = 0) -> None:
+        for statement in self._closing():
+            connection.rows(statement)
+        source = {
+            "SOURCE_HOST": literal(self.network.address(self._source)),
+            "SOURCE_PORT": PORT,
+            "SOURCE_USER": literal(REPLICA),
+            "SOURCE_PASSWORD": literal(REPLICA_PASSWORD),
+            "SOURCE_AUTO_POSITION": 1,
+            "GET_SOURCE_PUBLIC_KEY": 1,
+            "SOURCE_CONNECT_RETRY": 1,
+            "SOURCE_HEARTBEAT_PERIOD": 1,
+            "SOURCE_DELAY": late,
+        }
+        words = ", ".join(f"{key} = {value}" for key, value in source.items())
+        connection.rows(f"CHANGE REPLICATION SOURCE TO {words}")
+        connection.rows("START REPLICA")
+
+    def _attest_mode(self, deadline: float) -> None:
+        """That commits do wait for replicas is told by the source's status, not by its settings."""
+        if self.options.mode != "semi-sync":
+            return
+        told: dict[str, str] = {}
+
+        def waits() -> bool:
+            with self._members[self._source].ask() as connection:
+                told.update(connection.rows("SHOW GLOBAL STATUS LIKE 'Rpl_semi_sync_source_%'"))
+            followers = int(told["Rpl_semi_sync_source_clients"])
+            return told["Rpl_semi_sync_source_status"] == "ON" and followers == len(self.names) - 1
+
+        try:
+            self.until(waits, deadline, "semi-sync with every replica")
+        except RunError as error:
+            raise InvalidRun(f"mode semi-sync is not effective: {told}") from error
+
+    def ways(self) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
+        """The virtual address, wherever it is; haproxy in front of the replicas."""
+        read = {"host": self.network.address(CLIENT), "port": READ_ONLY_PORT}
+        return {"host": self._address, "port": PORT}, {READ_ONLY: read}
+
+    def helpers(self) -> dict[str, int]:
+        """The balancer."""
+        pid = None if self._balancer is None else self._balancer.pid
+        return {} if pid is None else {"haproxy": pid}
+
+    def let_go(self) -> None:
+        """End the manager and haproxy."""
+        if self._manager is not None:
+            self._manager.stop()
+            for line in self._lines.values():
+                line.close()
+        if self._balancer is not None:
+            self._balancer.stop()
+
+    def notes(self) -> tuple[str, ...]:
+        """What the manager did."""
+        events = [] if self._manager is None else self._manager.events
+        return tuple(f"The cluster's manager: {text} (at {at_ns} ns)." for at_ns, text in events)
+
+    # The manager
+
+    def _line(self, name: str, limit: float) -> Line:
+        at = Endpoint(self.backend, self.address(name), namespace=str(self.network.path(MANAGER)))
+        return Line(as_admin(at), limit)
+
+    def _look(self) -> None:
+        with self._changing:
+            answers = together(*(partial(self._answers, name) for name in self.names))
+            alive = dict(zip(self.names, answers, strict=True))
+            if not alive[self._source]:
+                self._fail_over()
+                return
+            readers = [name for name, lives in alive.items() if lives and name != self._source]
+            assert self._balancer is not None
+            self._balancer.use(_READ, readers or [self._source])
+
+    def _answers(self, name: str) -> bool:
+        """Of the source whether it can be written to: one whose disk is full answers all else."""
+        try:
+            self._lines[name].rows(_BEAT if name == self._source else "SELECT 1")
+        except sql.SqlError:
+            return self._patience.told(name, answered=False)
+        return self._patience.told(name, answered=True)
+
+    def _fail_over(self) -> None:
+        """In this order: what nobody is told any more cannot be lost, and what a replica has received is kept."""
+        assert self._manager is not None
+        assert self._balancer is not None
+        old = self._source
+        begun = time.monotonic()
+        self.network.give_up(self._address, old)
+        with self._replicas_to_choose_from(old) as (lines, received):
+            if not lines:
+                self.network.take(self._address, old)
+                self._manager.tell(f"{old} does not answer, nor does any replica")
+                return
+            new = self._choice(received)
+            self._promote(lines[new], received[new])
+            self._source = new
+            self.network.take(self._address, new)
+            self._manager.tell(
+                f"{old} did not answer {self.options.dead_after} times in a row; {new} was promoted within "
+                f"{time.monotonic() - begun:.3f} s"
+            )
+            followers = [name for name in lines if name != new and self._has_all_of(lines[new], lines[name])]
+            for name in followers:
+                self._follow_from(lines[name])
+        self._balancer.use(_READ, followers or [new])
+        self._patience = Patience(self.options.dead_after)
+
+    @contextmanager
+    def _replicas_to_choose_from(self, old: str) -> Iterator[tuple[dict[str, Line], dict[str, str]]]:
+        """Those that answer, each with what it has received: nothing more comes to them."""
+        lines = {name: self._line(name, _PROMOTES_WITHIN_S) for name in self.names if name != old}
+        received: dict[str, str] = {}
+
+        def ask(name: str) -> None:
+            with suppress(sql.SqlError):
+                self._lines[name].rows("SELECT 1")  # one that does not answer is not waited for
+                lines[name].rows("STOP REPLICA IO_THREAD")
+                received[name] = str(lines[name].rows(_RECEIVED)[0][0])
+
+        together(*(partial(ask, name) for name in lines))
+        try:
+            yield {name: line for name, line in lines.items() if name in received}, received
+        finally:
+            for line in lines.values():
+                line.close()
+
+    def _choice(self, received: dict[str, str]) -> str:
+        last = self.names[-1]
+        return last if self.options.promote == "behind" and last in received else most_advanced(received)
+
+    def _promote(self, line: Line, received: str) -> None:
+        if self.options.promote != "behind":
+            waited = line.rows(f"SELECT WAIT_FOR_EXECUTED_GTID_SET({literal(received)}, {_PROMOTES_WITHIN_S / 2})")
+            if waited[0][0] != 0:
+                raise RunError("the replica to be promoted does not come to the end of what it has received")
+        for statement in ("STOP REPLICA", "RESET REPLICA ALL", *self._opening()):
+            line.rows(statement)
+
+    def _has_all_of(self, source: Line, replica: Line) -> bool:
+        """Whether the source has whatever a replica has; else that one has to be made anew."""
+        (executed,) = replica.rows(_EXECUTED)[0]
+        return bool(source.rows(f"SELECT GTID_SUBSET({literal(executed)}, @@GLOBAL.gtid_executed)")[0][0])
+
+    def _follow_from(self, line: Line) -> None:
+        line.rows("STOP REPLICA")
+        where = f"SOURCE_HOST = {literal(self.network.address(self._source))}, SOURCE_PORT = {PORT}"
+        line.rows(f"CHANGE REPLICATION SOURCE TO {where}, SOURCE_DELAY = 0")
+        line.rows("START REPLICA")
+
+    # Mending
+
+    def rejoin(self, member: Member[Any], deadline: float) -> None:
+        """As the source that it still is, or as a replica; one that has what the source has not is made anew."""
+        with self._changing:
+            if member.node == self._source:
+                self._write_to(member, deadline)
+                self.network.take(self._address, self._source)
+            else:
+                self._be_replica(member, deadline)
+            strayed = [name for name in self.names if name not in (self._source, member.node)]
+            for name in strayed:
+                other = self._members[name]
+                if self.asks(other) and self._is_led_astray(other):
+                    self._be_replica(other, deadline)
+            self._patience.told(member.node, answered=True)
+
+    def _is_led_astray(self, member: Member[Any]) -> bool:
+        """Whether a replica follows nobody, since it was left behind when another was promoted."""
+        with member.ask() as connection:
+            rows = connection.rows("SELECT HOST FROM performance_schema.replication_connection_configuration")
+        return [str(row[0]) for row in rows] != [self.network.address(self._source)]
+
+    def _be_replica(self, member: Member[Any], deadline: float) -> None:
+        # Closing waits for commits that go on, and one whose disk was full looks once a minute whether it is.
+        with member.ask(deadline - time.monotonic()) as connection:
+            for statement in self._closing():
+                connection.rows(statement)
+            executed = str(connection.value(_EXECUTED))
+        with self._members[self._source].ask() as source:
+            has_all = source.value("SELECT GTID_SUBSET(%s, @@GLOBAL.gtid_executed)", executed)
+        if not has_all:
+            with self._not_waiting_for_nobody():
+                self._make_anew(member, deadline)
+        self._follow(member.node)
+
+    @contextmanager
+    def _not_waiting_for_nobody(self) -> Iterator[None]:
+        """Within, a source without a replica commits alone: a clone waits for its commits, and these for a replica."""
+        source = self._members[self._source]
+        alone = self.options.mode == "semi-sync" and self._acknowledging(source) == 0
+        if alone:
+            with source.ask() as connection:
+                connection.rows("SET GLOBAL rpl_semi_sync_source_enabled = OFF")
+            if self._manager is not None:
+                self._manager.tell(
+                    f"{source.node} commits without a replica, since there is none, until there is a clone"
+                )
+        try:
+            yield
+        finally:
+            if alone:
+                with source.ask() as connection:
+                    connection.rows("SET GLOBAL rpl_semi_sync_source_enabled = ON")
+
+    def _acknowledging(self, source: Member[Any]) -> int:
+        with source.ask() as connection:
+            told = connection.rows("SHOW GLOBAL STATUS LIKE 'Rpl_semi_sync_source_clients'")
+        return int(told[0][1])
+
+    def _make_anew(self, member: Member[Any], deadline: float) -> None:
+        """A clone of the source: its own data have what nobody else has."""
+        donor = f"{self.network.address(self._source)}:{PORT}"
+        with member.ask(deadline - time.monotonic()) as connection:
+            connection.rows("RESET REPLICA ALL")
+            connection.rows("SET GLOBAL super_read_only = OFF")
+            connection.rows(f"SET GLOBAL clone_valid_donor_list = {literal(donor)}")
+            # It cannot start itself again, and says so; what it says if it cannot clone is another thing.
+            try:
+                connection.rows(
+                    f"CLONE INSTANCE FROM {ADMIN}@{literal(self.network.address(self._source))}:{PORT} "
+                    f"IDENTIFIED BY {literal(ADMIN_PASSWORD)}"
+                )
+            except sql.SqlError as error:
+                if member.running is None or member.running.wait(_PROMOTES_WITHIN_S) is None:
+                    raise RunError(f"it cannot be made anew from {self._source}: {error}") from error
+        member.end_process(0.0)
+        member.start_again(max(deadline - time.monotonic(), 0.1))
+        member.ready(deadline - time.monotonic())
+        if self._manager is not None:
+            self._manager.tell(f"{member.node} had what {self._source} has not, and was made anew as a clone of it")
+
+    # Its own view
+
+    def view(self) -> dict[str, tuple[Role, str]]:
+        """Who is written to is as the manager has it; the others say how they follow."""
+
+        def ask(member: Member[Any]) -> tuple[Role, str]:
+            try:
+                with member.ask() as connection:
+                    if member.node == self._source:
+                        closed = int(connection.value("SELECT @@GLOBAL.super_read_only"))
+                        return ("none", "read-only") if closed else ("primary", "read-write")
+                    rows = connection.rows(_THREADS)
+            except sql.SqlError:
+                return "none", "does not answer"
+            if not rows:
+                return "none", "follows nobody"
+            receives, applies = map(str, rows[0])
+            return "secondary" if applies == "ON" else "none", f"receives {receives}, applies {applies}"
+
+        asked = [member for member in self.members if self.asks(member)]
+        answers = dict(zip((m.node for m in asked), together(*(partial(ask, m) for m in asked)), strict=True))
+        return {name: answers.get(name, ("none", "does not answer")) for name in self.names}
+
+    def whole(self) -> bool:
+        """Every other node follows the source, and has applied what the source had when it was asked."""
+        view = self.view()
+        if view[self._source][0] != "primary":
+            return False
+        others = [name for name in self.names if name != self._source]
+        if any(view[name][1] != "receives ON, applies ON" for name in others):
+            return False
+        try:
+            executed = self._replica(self._source).executed()
+            return all(together(*(partial(self._has, name, executed) for name in others)))
+        except sql.SqlError:
+            return False
+
+    def _has(self, name: str, executed: str) -> bool:
+        late = self._late(name)
+        return self._replica(name).comes_to(executed, late + _LATE_BESIDES_S if late else CATCHES_UP_S)
+
+    def counted(self) -> dict[str, float]:
+        """Of the source: commits that no replica had when they were answered."""
+        if self.options.mode != "semi-sync" or (primary := self.primary()) is None:
+            return {}
+        with primary.ask() as connection:
+            told: dict[str, str] = dict(connection.rows("SHOW GLOBAL STATUS LIKE 'Rpl_semi_sync_source_%'"))
+        return {
+            "cluster.unprotected": float(told["Rpl_semi_sync_source_no_tx"]),
+            "cluster.certified": float(told["Rpl_semi_sync_source_yes_tx"]),
+        }
