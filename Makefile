@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 PYTHON ?= python3
 
-.PHONY: help quickstart test setup every-assembly servers mysql tools format lint types test-rust test-python test-machine test-programs test-alone fuzz benchmarks lock clean
+.PHONY: help quickstart test setup every-assembly servers mysql tools format lint types test-rust test-python test-machine test-programs test-alone test-drbd fuzz benchmarks lock clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -68,10 +68,15 @@ test-machine: # those that start servers, watch the machine and change it
 	$(BIN)/pytest -m machine
 
 test-programs: # all others, which have to wait for nobody
-	$(BIN)/pytest -m "not machine and not alone"
+	$(BIN)/pytest -m "not machine and not alone and not apart"
 
 test-alone: # those that whoever else is busy on the machine would prove wrong
 	$(BIN)/pytest -m alone
+
+test-drbd: mysql ## DRBD between two virtual machines: builds their image at first, takes half an hour without hardware acceleration
+	@tests/install-servers qemu-system-x86
+	$(BIN)/dyno get drbd-vm
+	$(BIN)/pytest -m apart -s
 
 fuzz: setup ## 100,000 generated study files through `dyno check`
 	$(BIN)/python benchmarks/check_fuzz.py

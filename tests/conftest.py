@@ -38,6 +38,9 @@ ON_THE_MACHINE = (
 )
 """Tests that start servers, drive them, watch the machine and change it."""
 
+APART = ("contract/test_drbd.py",)
+"""Tests that take many minutes where the hardware does not help, and that are run by themselves: `make test-drbd`."""
+
 ALONE = ("end_to_end/test_planted_bottlenecks.py", "end_to_end/test_probe.py")
 """Tests of what holds a machine back, which another busy process would be a second answer to."""
 
@@ -51,7 +54,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     here = Path(__file__).parent
     for item in items:
         path = str(item.path.relative_to(here))
-        if path.startswith(ALONE):
+        if path.startswith(APART) or item.get_closest_marker("apart"):
+            item.add_marker(pytest.mark.apart)
+        elif path.startswith(ALONE):
             item.add_marker(pytest.mark.alone)
         elif path.startswith(ON_THE_MACHINE):
             item.add_marker(pytest.mark.machine)

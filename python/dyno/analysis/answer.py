@@ -15,6 +15,10 @@ from dyno.model.units import counted
 
 # What a clause begins with, else a level, whose spelling means something.
 _OURS = ("no difference", "a difference", "the rate of ")
+OF_UNLIKE_CPUS = (
+    "Which is the fastest is open: some of the systems had CPUs that are emulated by software and others real ones, "
+    "and times of the two are not compared."
+)
 MANY = 6  # combinations; of more, what all say together is the answer, beside how many say so by themselves
 MOST_PAIRS = 3  # more clauses than this are not an answer any more but a table
 MOST_OF_CAUSE = 200  # characters; the run's own record has all of it

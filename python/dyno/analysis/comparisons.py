@@ -116,6 +116,7 @@ def between(study: Study, table: Table, response: str, a: Cell, b: Cell, names: 
     n = min(len(values_a), len(values_b))
     shift, widening = None, widening_in(study, table)
     why_not = unlike_loops(response, names[0], table.loops[a.index], names[1], table.loops[b.index])
+    why_not = why_not or unlike_cpus(response, names[0], table.emulated[a.index], names[1], table.emulated[b.index])
     if not why_not and n < 2:
         why_not = sentences.too_few(names[0], len(values_a), names[1], len(values_b))
     elif not why_not and min([*values_a, *values_b]) > 0:
@@ -269,6 +270,28 @@ def unlike_loops(response: str, a: str, loops_a: Set[str], b: str, loops_b: Set[
         return ""
     names = [" and ".join(sorted(found)) or "unknown" for found in (loops_a, loops_b)]
     return f"{a} was driven with its loop {names[0]} and {b} with its loop {names[1]}"
+
+
+def mixes_cpus(response: str, emulated: Set[bool]) -> bool:
+    """Whether it hangs on how fast a CPU is, of runs of which some had CPUs that software emulates, and some not.
+
+    An unknown response is none that anything is said of.
+    """
+    return len(emulated) > 1 and measures.is_one(response) and measures.is_of_time(response)
+
+
+def unlike_cpus(response: str, a: str, emulated_a: Set[bool], b: str, emulated_b: Set[bool]) -> str:
+    """Why nothing that takes time on CPUs that software emulates is compared with the same on real ones.
+
+    Emulation makes each instruction dearer by a factor of its own, and a device hardly, so that no factor puts it
+    right. Empty where both sides are alike.
+    """
+    if not mixes_cpus(response, emulated_a | emulated_b):
+        return ""
+    if (True in emulated_a) == (True in emulated_b):
+        return f"some runs of {a} and {b} had CPUs that are emulated by software, and some had not"
+    emulated, native = (a, b) if True in emulated_a else (b, a)
+    return f"the CPUs of {emulated} were emulated by software and those of {native} were not"
 
 
 def verdict_by(

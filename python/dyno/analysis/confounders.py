@@ -18,6 +18,7 @@ MOST_VALUES = 3  # of a level; run.json has them all
 
 # What a key has in its name, and why it matters; what weighs most first.
 _WHY = {
+    "emulated": "CPUs that software emulates compute slower by far, devices hardly do: no times of the two compare.",
     "io_engine": "Another I/O engine asks the device in another way, so a difference may be its own.",
     "binary": "Another program is measured.",
     "seccomp": "A filter costs time at each system call, and may forbid some, such as those of io_uring.",

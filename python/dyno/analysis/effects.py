@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator, Sequence
 
 from dyno import stats
-from dyno.analysis.comparisons import mixes_loops, shares_of_error
+from dyno.analysis.comparisons import mixes_cpus, mixes_loops, shares_of_error
 from dyno.analysis.table import Table
 from dyno.model import responses
 from dyno.model.findings import FactorEffect, Verdict, format_ratio
@@ -44,6 +44,8 @@ def _has_effects(study: Study, table: Table, response: str) -> bool:
         return False
     # As of comparisons: a rate that was given is nobody's effect, and the two kinds of loop have no latency in common.
     if (known.of_pace and "rate" in table.paces.values()) or mixes_loops(response, set().union(*table.loops.values())):
+        return False
+    if mixes_cpus(response, set().union(*table.emulated.values())):
         return False
     # Without a cell it is another fraction, of other aliases, or none at all.
     return all(values and min(values) > 0 for values in (table.of(response, cell.index) for cell in study.cells))

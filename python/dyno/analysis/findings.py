@@ -9,10 +9,10 @@ from typing import NamedTuple
 import polars as pl
 
 from dyno.analysis import claims, effects, observations, per_op, published, targets
-from dyno.analysis.answer import answer, no_ok_run, not_judged, staged_answer
+from dyno.analysis.answer import OF_UNLIKE_CPUS, answer, no_ok_run, not_judged, staged_answer
 from dyno.analysis.cells import summarise
 from dyno.analysis.choices import choose, compared_runs, stage_notes, with_tuning
-from dyno.analysis.comparisons import compare
+from dyno.analysis.comparisons import compare, mixes_cpus
 from dyno.analysis.confounders import beside, confounders, of_pairs
 from dyno.analysis.database import database
 from dyno.analysis.drift import drift
@@ -231,6 +231,8 @@ def _answer(
     if interventions and study.compare is None:
         return hangs_on(interventions)
     response = study.replicates.of
+    if not comparisons and mixes_cpus(response, set().union(*(table.emulated[cell.cell] for cell in cells))):
+        return OF_UNLIKE_CPUS
     deciding = [found for found in pooled if found.response == response]
     told = effects.answer(study, of_factors) or answer(cells, comparisons, deciding, response, table.paces)
     return told + beside(confounding) if any(each.ratio is not None for each in comparisons) else told

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from dyno import stats
 from dyno.analysis import sentences
-from dyno.analysis.comparisons import no_means, unlike_loops, verdict_of
+from dyno.analysis.comparisons import no_means, unlike_cpus, unlike_loops, verdict_of
 from dyno.analysis.published import ranks
 from dyno.analysis.table import Table, compared, tabulate
 from dyno.model import responses
@@ -25,10 +25,11 @@ Levels = frozenset[tuple[str, str]]
 
 @dataclass(frozen=True)
 class Side:
-    """A cell in one of the folders: its values in ok runs, and the loops that those were driven in."""
+    """A cell in one of the folders: its values in ok runs, the loops that those were driven in, and on which CPUs."""
 
     values: list[float]
     loops: Set[str]
+    emulated: Set[bool]
 
 
 def compare_folders(
@@ -74,7 +75,10 @@ def agreement(
     cells_a, cells_b = ({_key(cell.levels): cell for cell in study.cells} for study in (study_a, study_b))
     both = [(cells_a[key], cells_b[key]) for key in cells_a if key in cells_b]
     alike = [
-        (a, b) for a, b in both if not unlike_loops(response, "", table_a.loops[a.index], "", table_b.loops[b.index])
+        (a, b)
+        for a, b in both
+        if not unlike_loops(response, "", table_a.loops[a.index], "", table_b.loops[b.index])
+        and not unlike_cpus(response, "", table_a.emulated[a.index], "", table_b.emulated[b.index])
     ]
     measured = [(a, b) for a, b in alike if table_a.of(response, a.index) and table_b.of(response, b.index)]
     means = [
@@ -163,7 +167,10 @@ def _key(levels: dict[str, str]) -> Levels:
 
 
 def _sides(study: Study, table: Table, response: str) -> dict[Levels, Side]:
-    return {_key(cell.levels): Side(table.of(response, cell.index), table.loops[cell.index]) for cell in study.cells}
+    return {
+        _key(cell.levels): Side(table.of(response, cell.index), table.loops[cell.index], table.emulated[cell.index])
+        for cell in study.cells
+    }
 
 
 def _remarks(study: Study, table: Table) -> dict[Levels, str]:
@@ -171,6 +178,14 @@ def _remarks(study: Study, table: Table) -> dict[Levels, str]:
         _key(cell.levels): sentences.unsteady(table.unsteady[cell.index], table.outcomes[cell.index][Outcome.OK])
         for cell in study.cells
     }
+
+
+def _unlike(response: str, a: Side, b: Side) -> str:
+    """Why no ratio of two cells would mean anything; empty where one does."""
+    one, other = "the first folder", "the second"
+    return unlike_loops(response, one, a.loops, other, b.loops) or unlike_cpus(
+        response, one, a.emulated, other, b.emulated
+    )
 
 
 def _compare(
@@ -190,7 +205,7 @@ def _compare(
         why_not = "only the second folder has this cell"
     elif side_b is None:
         why_not = "only the first folder has this cell"
-    elif unlike := unlike_loops(response, "the first folder", side_a.loops, "the second", side_b.loops):
+    elif unlike := _unlike(response, side_a, side_b):
         why_not = unlike
     elif len(a) < 2 or len(b) < 2:
         why_not = sentences.too_few("the first folder", len(a), "the second", len(b))

@@ -50,6 +50,8 @@ PROMISES = (
     "synchronous_commit",
     "default_transaction_isolation",
     "data_checksums",
+    "drbd.disk-flushes",
+    "drbd.protocol",
 )
 
 
@@ -82,6 +84,7 @@ def notes(
     yield from drift.notes(study, drifted, measured, any(cell.ci for cell in cells))
     yield from _unlike_noise(study, cells)
     yield from _promises(study, table)
+    yield from _cpus(study, table)
     yield from _errors(table)
     yield from _failed_in_tails(study, table)
     yield from _loops(study, table)
@@ -315,6 +318,19 @@ def _failed_above(run: RunRecord) -> Iterator[tuple[str, float]]:
         for quantile, tail in TAILS.items():
             if f"{prefix}latency_{quantile}" in run.responses and share > tail:
                 yield f"{prefix}latency_{quantile}", share
+
+
+def _cpus(study: Study, table: Table) -> Iterator[str]:
+    software = [cell.levels for cell in study.cells if True in table.emulated[cell.index]]
+    if not software:
+        return
+    others = any(False in table.emulated[cell.index] for cell in study.cells)
+    which = f"{len(software):,} of {counted(len(study.cells), 'cell')}" if others else "all cells"
+    beside = ": against others they stand for what was lost and done, not for how fast" if others else ""
+    yield (
+        f"The CPUs of the system were emulated by software in {which}{beside}. Emulation makes computing dearer by far "
+        "and a device hardly, so no time that was measured there says how fast the system is on real CPUs."
+    )
 
 
 def _loops(study: Study, table: Table) -> Iterator[str]:

@@ -9,7 +9,7 @@ from statistics import NormalDist
 from typing import NamedTuple
 
 from dyno import stats
-from dyno.analysis.comparisons import mixes_loops, widening_between_cells
+from dyno.analysis.comparisons import mixes_cpus, mixes_loops, widening_between_cells
 from dyno.analysis.rounding import maybe_rounded, rounded, rounded_interval
 from dyno.analysis.sentences import levels
 from dyno.analysis.table import Table, given
@@ -104,9 +104,13 @@ def _shape(study: Study, table: Table, response: str, factor: Factor, curves: _C
     if not study.judged:
         left_out.append("saturation, the Universal Scalability Law and crossings, since scale smoke is not judged")
     compared_curves = shown if study.judged and not no_crossings else {}
-    crossings, compared, too_few = _crossings(study, factor, compared_curves, response, raised, verdicts)
+    crossings, compared, too_few, unlike = _crossings(study, factor, compared_curves, table, response, raised, verdicts)
     if no_crossings and study.compare not in (None, factor.name):
         left_out.append(f"crossings, since {no_crossings}")
+    if unlike:
+        left_out.append(
+            f"crossings of {counted(unlike, 'pair')} of curves on CPUs of which some are emulated by software"
+        )
     if too_few:
         left_out.append(
             f"crossings of {counted(too_few, 'pair')} of curves, which take {FEWEST_OF_CROSSING} runs a cell"
@@ -264,13 +268,22 @@ def _law(places: Sequence[float], samples: Sequence[Sequence[float]], confidence
 
 
 def _crossings(
-    study: Study, factor: Factor, curves: _Curves, response: str, confidence: float, verdicts: _Verdicts
-) -> tuple[list[Crossing], int, int]:
-    """Where the curves of each two levels of the compared factor cross; how many pairs were looked at, and were not."""
+    study: Study,
+    factor: Factor,
+    curves: _Curves,
+    table: Table,
+    response: str,
+    confidence: float,
+    verdicts: _Verdicts,
+) -> tuple[list[Crossing], int, int, int]:
+    """Where the curves of each two levels of the compared factor cross.
+
+    And how many pairs were looked at, had too few runs, and are not to be held against each other.
+    """
     found: list[Crossing] = []
-    compared = too_few = 0
+    compared = too_few = unlike = 0
     if study.compare is None or study.compare == factor.name:
-        return found, compared, too_few
+        return found, compared, too_few, unlike
     groups: dict[tuple[tuple[str, str], ...], dict[str, list[_At]]] = {}
     for within, curve in curves.items():
         others = tuple(item for item in within if item[0] != study.compare)
@@ -280,6 +293,10 @@ def _crossings(
         for a, b in combinations([name for name in order if name in of_level], 2):
             at_a, at_b = ({at.x: at for at in of_level[name]} for name in (a, b))
             both = sorted(at_a.keys() & at_b.keys())
+            cells = [at[x].cell.index for at in (at_a, at_b) for x in both]
+            if mixes_cpus(response, set().union(*(table.emulated[cell] for cell in cells))):
+                unlike += 1
+                continue
             together = [_together([at_a[x], at_b[x]], FEWEST_OF_CROSSING) for x in both]
             paired = all(each for _, each in together)
             samples_a, samples_b = (
@@ -298,7 +315,7 @@ def _crossings(
                 _crossing(response, factor.name, dict(others), a, b, each, _sides_not_shown(each, bounds, told))
                 for each, *bounds in zip(passed, places, places[2:], strict=False)
             ]
-    return found, compared, too_few
+    return found, compared, too_few, unlike
 
 
 def _all_else(cell: Cell, compare: str) -> frozenset[tuple[str, str]]:

@@ -7,7 +7,7 @@ from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +19,8 @@ from dyno.model.stages import COMPARING
 from dyno.model.study import Study
 from dyno.model.usage import Usage
 
+EMULATED: Final = "emulated"
+"""The key of `deployed` that says whether the system's CPUs were emulated by software."""
 UNSTEADY: tuple[Course, ...] = ("slowing down", "none")
 
 
@@ -48,6 +50,7 @@ class Table:
     not_finite: int = 0
     unsteady: Counter[int] = field(default_factory=Counter)  # ok runs of a cell that reached no steady state
     loops: dict[int, set[str]] = field(default_factory=lambda: defaultdict(set))  # that a cell's ok runs were driven in
+    emulated: dict[int, set[bool]] = field(default_factory=lambda: defaultdict(set))  # whether its CPUs were software
     paces: dict[int, Pace] = field(default_factory=dict)  # of the cells whose throughput was not the system's alone
     widening: float | None = None  # of intervals between cells, once it is known: it is asked for thousands of times
     used: dict[int, dict[int, Usage]] = field(default_factory=lambda: defaultdict(dict))  # cell -> block, of ok runs
@@ -109,6 +112,7 @@ def tabulate(study: Study, runs: Sequence[RunRecord], used: Mapping[int, Usage] 
             table.unsteady[slot.cell] += 1
         if run.loop:
             table.loops[slot.cell].add(run.loop)
+        table.emulated[slot.cell].add(bool(run.deployed.get(EMULATED)))
         if run.run in used:
             table.used[slot.cell][slot.block] = used[run.run]
         if pace := pace_of(run):

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from dyno.hosts import files, mysql_root, pagecache, perf, programs, tools, undo
+from dyno.hosts import files, mysql_root, pagecache, perf, programs, replication, tools, undo, vm_image, vms
 from dyno.hosts.cgroups import controller
 from dyno.hosts.leftovers import CGROUPS
 from dyno.hosts.local import core_binary
@@ -71,6 +71,9 @@ def examine(folder: Path) -> list[Check]:
             ("MariaDB", _program("mariadbd", "install Debian's mariadb-server")),
             ("Galera", _galera),
             ("MySQL", _mysql),
+            ("virtual machines", _machines),
+            ("DRBD", _drbd),
+            ("replicated disks", _replicated_disks),
             ("PostgreSQL", _program("postgres", "install Debian's postgresql")),
             ("Berkeley DB", _berkeley),
             ("sysbench", _program("sysbench", "for workloads of kind sysbench: install Debian's sysbench")),
@@ -326,6 +329,35 @@ def _mysql(name: str, _folder: Path) -> Check:
     return Check(
         name, have is not None, found, remedy="for systems of MySQL, one or several with Router: `dyno get mysql`"
     )
+
+
+def _machines(name: str, _folder: Path) -> Check:
+    """Whether the hardware accelerates them is found out by starting one, with the image's kernel."""
+    found = _found(vms.QEMU)
+    remedy = f"for systems of kind drbd: install Debian's {vms.PACKAGES} and socat"
+    if found is None or _found("socat") is None:
+        return Check(name, False, f"{'socat' if found else vms.QEMU} is not installed", remedy=remedy)
+    kvm = os.access("/dev/kvm", os.R_OK | os.W_OK)
+    told = "/dev/kvm can be opened" if kvm else "no /dev/kvm: software emulates their CPUs"
+    known = vms.known_acceleration(vm_image.DrbdVm().path())
+    if kvm and known is not None:
+        told += ", and works" if known.kind == "kvm" else f", and does not work here ({known.why_not_kvm})"
+    return Check(name, True, f"{found}; {told}")
+
+
+def _drbd(name: str, _folder: Path) -> Check:
+    tool = vm_image.DrbdVm()
+    have = tool.installed()
+    found = f"{have} in {tool.path()}" if have else "no image of virtual machines"
+    return Check(name, have is not None, found, remedy=f"for systems of kind drbd: `dyno get {vm_image.NAME}`")
+
+
+def _replicated_disks(name: str, _folder: Path) -> Check:
+    missing = [f"{each} ({package})" for each, package in replication.PROGRAMS.items() if _found(each) is None]
+    packages = ", ".join(dict.fromkeys(replication.PROGRAMS.values()))
+    remedy = f"for systems of kind replicated-disk: install Debian's {packages}"
+    found = f"{', '.join(missing)} not installed" if missing else f"{_found(next(iter(replication.PROGRAMS)))}"
+    return Check(name, not missing, found, remedy=remedy)
 
 
 def _go_ycsb(name: str, _folder: Path) -> Check:

@@ -20,9 +20,10 @@ import struct
 import subprocess
 import sys
 import threading
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
 from dyno.hosts import relay
 from dyno.hosts.namespaces import Namespace
@@ -39,6 +40,8 @@ _NOBODY = "02:64:79:6e:6f:00"
 """A hardware address that nobody has: what is sent to it arrives nowhere, and nobody is told."""
 _ETH_P_ARP = 0x0806
 _READY_LIMIT_S = 10.0
+
+T = TypeVar("T")
 
 
 class Networks:
@@ -188,6 +191,10 @@ class Network:
         words that take the account on.
         """
         return self._node(node).namespace.words
+
+    def within(self, node: str, do: Callable[[], T]) -> T:
+        """What a function gives that is carried out there: sockets that it opens are the node's."""
+        return self._node(node).namespace.within(do)
 
     def take(self, address: str, node: str) -> None:
         """Have a virtual address on that node and on no other, as fencing would, and tell all. Raises RunError."""

@@ -31,6 +31,19 @@ def lookup(name: str) -> Measure:
     return Measure(name, known.title, known.unit, known.better, known.counted, known.of_pace)
 
 
+_OF_TIME = frozenset({"s", "ms", "us", "ns", "min", "%"})
+
+
+def is_of_time(name: str) -> bool:
+    """Whether it says how long something took, or how much was done in a while: it hangs on how fast a CPU is.
+
+    Those that are 0 where all went well are counts of what happened, and hang on that alone. Raises KeyError.
+    """
+    known = lookup(name)
+    relative = usage.is_resource(name) and usage.resource(name).relative
+    return known.of_pace or relative or (not known.counted and not _OF_TIME.isdisjoint(known.unit.split("/")))
+
+
 def unit_over(name: str, over: str | None) -> str:
     """Of its figures divided by those of another, where there is one. Raises KeyError."""
     unit = lookup(name).unit
