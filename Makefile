@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 PYTHON ?= python3
 
-.PHONY: help quickstart test setup every-assembly servers mysql tools format lint types test-rust test-python test-machine test-programs test-alone test-drbd fuzz benchmarks lock clean
+.PHONY: help quickstart test setup every-assembly servers mysql tools format lint types test-rust test-python test-machine test-programs test-clusters test-alone test-drbd test-faults fuzz benchmarks lock clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -61,14 +61,17 @@ test-rust: mysql ## tests of the Rust workspace, on real servers
 	CARGO_PROFILE_DEV_OPT_LEVEL=0 cargo test --locked --quiet -p dyno-glass-tpcc --features every-assembly --test assemblies
 
 test-python: setup tools mysql ## tests of the Python package, on real systems
-	@$(MAKE) --no-print-directory --jobs 2 --output-sync=target test-machine test-programs
+	@$(MAKE) --no-print-directory --jobs 3 --output-sync=target test-machine test-programs test-clusters
 	@$(MAKE) --no-print-directory test-alone
 
 test-machine: # those that start servers, watch the machine and change it
 	$(BIN)/pytest -m machine
 
 test-programs: # all others, which have to wait for nobody
-	$(BIN)/pytest -m "not machine and not alone and not apart"
+	$(BIN)/pytest -m "not machine and not clusters and not alone and not apart"
+
+test-clusters: # those whose servers have networks of their own, and mostly wait for one another
+	$(BIN)/pytest -m clusters
 
 test-alone: # those that whoever else is busy on the machine would prove wrong
 	$(BIN)/pytest -m alone
@@ -76,7 +79,10 @@ test-alone: # those that whoever else is busy on the machine would prove wrong
 test-drbd: mysql ## DRBD between two virtual machines: builds their image at first, takes half an hour without hardware acceleration
 	@tests/install-servers qemu-system-x86
 	$(BIN)/dyno get drbd-vm
-	$(BIN)/pytest -m apart -s
+	$(BIN)/pytest -m apart -s tests/contract/test_drbd.py tests/contract/test_replicated_disk.py
+
+test-faults: setup mysql ## every kind of fault in every kind of cluster, some twenty minutes
+	$(BIN)/pytest -m apart -s tests/contract/test_every_fault.py
 
 fuzz: setup ## 100,000 generated study files through `dyno check`
 	$(BIN)/python benchmarks/check_fuzz.py

@@ -38,11 +38,26 @@ ON_THE_MACHINE = (
 )
 """Tests that start servers, drive them, watch the machine and change it."""
 
-APART = ("contract/test_drbd.py",)
-"""Tests that take many minutes where the hardware does not help, and that are run by themselves: `make test-drbd`."""
+CLUSTERS = (
+    "contract/test_clusters.py",
+    "contract/test_failover.py",
+    "studies/test_mysql_failover.py",
+    "studies/test_mysql_high_availability.py",
+)
+"""Tests that start servers in networks of their own, and mostly wait for these: they have a process for themselves."""
 
-ALONE = ("end_to_end/test_planted_bottlenecks.py", "end_to_end/test_probe.py")
-"""Tests of what holds a machine back, which another busy process would be a second answer to."""
+APART = ("contract/test_drbd.py", "contract/test_every_fault.py")
+"""Tests that take many minutes, and that are run by themselves: `make test-drbd`, `make test-faults`."""
+
+ALONE = (
+    "contract/test_replicated_disk.py",
+    "end_to_end/test_planted_bottlenecks.py",
+    "end_to_end/test_probe.py",
+)
+"""Tests of what holds a machine back, which another busy process would be a second answer to.
+
+And of disks that die with whoever serves them: mkfs.btrfs makes no file system while a loop device has lost its file.
+"""
 
 
 @pytest.hookimpl(tryfirst=True)  # before pytest selects by marks
@@ -58,6 +73,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.apart)
         elif path.startswith(ALONE):
             item.add_marker(pytest.mark.alone)
+        elif path.startswith(CLUSTERS):
+            item.add_marker(pytest.mark.clusters)
         elif path.startswith(ON_THE_MACHINE):
             item.add_marker(pytest.mark.machine)
 

@@ -22,6 +22,7 @@ def until(condition: Callable[[], bool], limit: float = 30) -> None:
     deadline = time.monotonic() + limit
     while not condition():
         assert time.monotonic() < deadline, "it did not come to hold"
+        time.sleep(0.005)  # what is waited for needs the CPU
 
 
 def share(value: float) -> str:

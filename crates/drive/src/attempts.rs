@@ -7,6 +7,7 @@ use std::time::Instant;
 
 use crate::clock::{nanoseconds, now_ns};
 use crate::failure::{ErrorKind, Failure};
+use crate::record::Sample;
 
 /// Names of the files begin so.
 const PREFIX: &str = "attempts-";
@@ -43,15 +44,12 @@ impl Attempts {
         })
     }
 
-    /// Notes one; times are in ns since `origin`. What was acknowledged has no error.
+    /// Notes one; times are in ns since `origin`. What no schedule asked for was due when it was sent.
     pub fn note(
         &mut self,
         origin: Instant,
-        due_ns: u64,
-        sent_ns: u64,
-        ended_ns: u64,
-        index: usize,
-        error: Option<ErrorKind>,
+        due_ns: Option<u64>,
+        sample: &Sample,
     ) -> Result<(), Failure> {
         let since = match self.origin {
             Some((of, since)) if of == origin => since,
@@ -62,14 +60,19 @@ impl Attempts {
                 since
             }
         };
-        let operation = self.operations.get(index).copied().unwrap_or_default();
+        let sent_ns = sample.end_ns - sample.service_ns;
+        let operation = self
+            .operations
+            .get(usize::from(sample.index))
+            .copied()
+            .unwrap_or_default();
         writeln!(
             self.file,
             "{},{},{},{operation},{}",
-            since + due_ns,
+            since + due_ns.unwrap_or(sent_ns),
             since + sent_ns,
-            since + ended_ns,
-            error.map_or("ok", ErrorKind::name),
+            since + sample.end_ns,
+            sample.error.map_or("ok", ErrorKind::name),
         )
         .map_err(|error| failed(&self.path, &error))
     }

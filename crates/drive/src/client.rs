@@ -266,22 +266,13 @@ impl Client<'_> {
                 lag_ns,
                 count: 1,
                 index: u16::try_from(index).unwrap_or(u16::MAX),
-                error: None,
+                error: answer.as_ref().err().map(|error| error.kind),
                 reconnected: line.reconnects > reconnects,
             };
-            if let Some(attempts) = attempts.as_deref_mut() {
-                let error = answer.as_ref().err().map(|error| error.kind);
-                let noted = attempts.note(
-                    origin,
-                    due_ns.unwrap_or(start_ns),
-                    start_ns,
-                    end_ns,
-                    index,
-                    error,
-                );
-                if let Err(failure) = noted {
-                    break Err(failure);
-                }
+            if let Some(attempts) = attempts.as_deref_mut()
+                && let Err(failure) = attempts.note(origin, due_ns, &sample)
+            {
+                break Err(failure);
             }
             match answer {
                 Ok(count) => {
@@ -290,7 +281,6 @@ impl Client<'_> {
                     operations += u64::from(count);
                 }
                 Err(error) => {
-                    sample.error = Some(error.kind);
                     notes.push(sample);
                     operations += 1;
                     let took = Duration::from_nanos(lag_ns + service_ns);

@@ -160,6 +160,26 @@ def judge(study: Study, table: Table, used: Table, claim: Claim, counts: pl.Data
     return _result(claim, verdict, reason, tuple(_evidence(cells, part, plain[part]) for part in parts))
 
 
+def speaks_of(predicate: Predicate | None, factor: str) -> bool:
+    """Whether it names levels of a factor, which the cells that it is held against must then have."""
+    match predicate:
+        case AllOf():
+            return any(speaks_of(part, factor) for part in predicate.all)
+        case AnyOf():
+            return any(speaks_of(part, factor) for part in predicate.any)
+        case RatioIs():
+            return factor in {*predicate.ratio.a, *predicate.ratio.b, *predicate.ratio.where}
+        case WithinIs():
+            return factor in {*predicate.within.a, *predicate.within.b, *predicate.within.where}
+        case MeanIs():
+            return factor in predicate.mean.where
+        case TrendIs():
+            return factor in {predicate.trend.over, *predicate.trend.where}
+        case CallsAre():
+            return factor in predicate.calls.where
+    return False
+
+
 def _result(claim: Claim, verdict: ClaimVerdict, reason: str, evidence: tuple[Evidence, ...] = ()) -> ClaimResult:
     return ClaimResult(
         id=claim.id,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import NamedTuple
 
@@ -11,10 +11,11 @@ import polars as pl
 from dyno.analysis import claims, effects, observations, per_op, published, targets
 from dyno.analysis.answer import OF_UNLIKE_CPUS, answer, no_ok_run, not_judged, staged_answer
 from dyno.analysis.cells import summarise
-from dyno.analysis.choices import choose, compared_runs, stage_notes, with_tuning
+from dyno.analysis.choices import choose, compared_runs, of_stage, stage_notes, with_tuning
 from dyno.analysis.comparisons import compare, mixes_cpus
 from dyno.analysis.confounders import beside, confounders, of_pairs
 from dyno.analysis.database import database
+from dyno.analysis.decisions import decisions
 from dyno.analysis.drift import drift
 from dyno.analysis.failover import failovers
 from dyno.analysis.hot_spots import hot_spots
@@ -32,8 +33,10 @@ from dyno.analysis.verdicts import verdicts
 from dyno.model.findings import (
     CellSummary,
     Choice,
+    ClaimResult,
     Comparison,
     Confounder,
+    DecisionTable,
     FactorEffect,
     Failure,
     Findings,
@@ -43,7 +46,7 @@ from dyno.model.findings import (
 )
 from dyno.model.hot_spots import Rule
 from dyno.model.run import Outcome, RunRecord
-from dyno.model.stages import comparing
+from dyno.model.stages import PICKING, comparing, picking
 from dyno.model.study import Study
 from dyno.model.units import counted
 from dyno.model.usage import Usage, foremost
@@ -96,11 +99,11 @@ def _staged(
     sampled: _Sampled,
 ) -> Findings:
     """Findings of stage two alone, with what stage one picked for it beside them."""
+    assert study.stages is not None, "only a staged study has two stages"
     chosen = choose(study, runs)
     compared = compared_runs(runs, chosen)
-    found = _whole(
-        comparing(study, [choice.cell for choice in chosen]), compared, ended, explained, disturbed, used, sampled
-    )
+    second = _without_claims_of_tuning(comparing(study, [choice.cell for choice in chosen]), study.stages.best)
+    found = _whole(second, compared, ended, explained, disturbed, used, sampled)
     return found.model_copy(
         update={
             "answer": _staged_answer(study, runs, found, chosen),
@@ -110,9 +113,29 @@ def _staged(
             ),
             "failures": tuple(_failure(run) for run in runs if run.outcome is not Outcome.OK),
             "choices": tuple(chosen),
+            "claims": tuple(_with_claims_of_tuning(study, runs, found.claims, used)),
             "notes": (*stage_notes(study, runs, chosen, ended), *found.notes),
         }
     )
+
+
+def _without_claims_of_tuning(study: Study, tuned: str) -> Study:
+    """Those that speak of the tuned factor, which the study of stage two has not any more, are no claims about it."""
+    if study.published is None:
+        return study
+    left = tuple(claim for claim in study.published.findings if not claims.speaks_of(claim.predicate, tuned))
+    return study.model_copy(update={"published": study.published.model_copy(update={"findings": left})})
+
+
+def _with_claims_of_tuning(
+    study: Study, runs: Sequence[RunRecord], found: Sequence[ClaimResult], used: Mapping[int, Usage]
+) -> Iterator[ClaimResult]:
+    """All claims in their order; those that speak of the tuned factor are judged by the runs of stage one."""
+    first = picking(study)
+    table = tabulate(first, of_stage(runs, PICKING), used)
+    of_second = {claim.id: claim for claim in found}
+    for claim in study.published.findings if study.published else ():
+        yield of_second.get(claim.id) or claims.judge(first, table, per_op.tabulate_used(first, table), claim)
 
 
 def _staged_answer(study: Study, runs: Sequence[RunRecord], found: Findings, chosen: Sequence[Choice]) -> str:
@@ -160,13 +183,19 @@ def _whole(
     deciding_cells = [cell for cell in cells if cell.response == rule.of]
     deciding = [found for found in comparisons if found.response == rule.of]
     interventions = probed(study, table)
+    shaped = tuple(shape for response in in_depth for shape in shapes(study, table, response, comparisons))
+    tables = tuple(decisions(study, table, compared, cells, shaped, resources))
     deciding_effects = [found for found in of_factors if found.response == rule.of]
+    decided = _decided(study, tables)
+    answered = _answer(
+        study, deciding_cells, deciding, deciding_effects, pooled, table, confounding, interventions, decided
+    )
     return Findings(
         study=study.study,
         pilot=study.pilot,
         question=study.question,
         scale=study.scale,
-        answer=_answer(study, deciding_cells, deciding, deciding_effects, pooled, table, confounding, interventions),
+        answer=answered,
         response=rule.of,
         confidence=rule.confidence,
         precision=rule.precision,
@@ -185,7 +214,8 @@ def _whole(
             *notes(study, table, deciding_cells, comparisons, pooled, drifts[0], ended, disturbed, held_back),
         ),
         variation=tuple(explain(study, table, response) for response in in_depth),
-        shapes=tuple(shape for response in in_depth for shape in shapes(study, table, response, comparisons)),
+        shapes=shaped,
+        decisions=tables,
         drift=drifts,
         targets=tuple(targets.judge(study, target, cells, resources) for target in study.targets),
         published=tuple(
@@ -221,6 +251,7 @@ def _answer(
     table: Table,
     confounding: Sequence[Confounder],
     interventions: Sequence[Probed],
+    decided: str,
 ) -> str:
     if study.pilot:
         return PILOT
@@ -235,7 +266,15 @@ def _answer(
         return OF_UNLIKE_CPUS
     deciding = [found for found in pooled if found.response == response]
     told = effects.answer(study, of_factors) or answer(cells, comparisons, deciding, response, table.paces)
+    told += decided
     return told + beside(confounding) if any(each.ratio is not None for each in comparisons) else told
+
+
+def _decided(study: Study, tables: Sequence[DecisionTable]) -> str:
+    """Of more than two levels, how many combinations are decided, and for which: more than pairs say together."""
+    if not tables or tables[0].response != study.replicates.of:
+        return ""
+    return f" {tables[0].sentence}" if len(study.factor(tables[0].factor).levels) > 2 else ""
 
 
 def _failure(run: RunRecord) -> Failure:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from typing import Final
 
 from dyno import stats
 from dyno.analysis import sentences
@@ -25,6 +26,11 @@ from dyno.model.study import Cell, Study
 from dyno.model.units import counted
 from dyno.model.usage import Usage, foremost, resource, resources, shares
 
+SERVERS: Final = "cluster.servers"
+MEMORY: Final = "cluster.memory_bytes"
+CONFLICTS: Final = "cluster.conflicts"
+CERTIFIED: Final = "cluster.certified"
+"""What a cluster says in the status of a run."""
 WROTE_NOTHING, READ_NOTHING = "the workload wrote nothing", "the workload read nothing"
 _AMPLIFICATIONS = {
     "disk.write_amplification": ("disk.written", "workload.written"),
@@ -52,13 +58,30 @@ def tabulate_used(study: Study, table: Table) -> Table:
             for name, value in _values(of_cell[block], cell):
                 used.values[name][number].append(value)
                 used.by_block[name][number][block] = value
+    for run in table.ok_runs:
+        for name, value in _of_cluster(run.status):
+            by_block = used.by_block[name][run.slot.cell]
+            by_block[run.slot.block] = value
+            # What samples told of the processes that were watched is not all that it consists of.
+            used.values[name][run.slot.cell] = list(by_block.values())
     return used
+
+
+def _of_cluster(status: Mapping[str, float]) -> Iterator[tuple[str, float]]:
+    """What a cluster says of itself: its servers, their memory, and what was in conflict when it was certified."""
+    if SERVERS in status:
+        yield "server.nodes", status[SERVERS]
+    if MEMORY in status:
+        yield "server.memory", status[MEMORY] * resource("server.memory").scale
+    yield from _over("server.conflicts", status.get(CONFLICTS), status.get(CERTIFIED))
 
 
 def _values(usage: Usage, cell: Cell) -> Iterator[tuple[str, float]]:
     for name, value in usage.per_op.items():
         yield name, value * resource(name).scale
     per_s, means = usage.per_s, usage.means
+    if "server.proc.rss" in means:
+        yield "server.memory", means["server.proc.rss"] * resource("server.memory").scale
     if allowed := cpus_of(cell, usage):
         yield from _over("server.cpu_of_machine", per_s.get("server.cpu"), allowed, 100.0)
     for whose in ("server", "driver"):

@@ -56,11 +56,18 @@ def beside(
         if cell.response == table.response and (figure := figures.get(_key(cell.levels))) is not None
     )
     of_pace = responses.lookup(table.response).of_pace
-    ratios = (
-        _ratio(found, figures, table.same_within, judged=judged)
+    both_ways = [
+        (found, ratio)
         for found in comparisons
-        if found.response == table.response
-    )
+        if found.response == table.response and (ratio := _ratio(found, figures, table, judged=judged)) is not None
+    ]
+    bare = [
+        ratio
+        for found, ratio in both_ways
+        if ratio.published_ci is None
+        and found.pace != "rate"
+        and not any(table.why_unlike({**found.within, found.factor: level}) for level in (found.a, found.b))
+    ]
     return PublishedResult(
         file=table.file,
         response=table.response,
@@ -69,13 +76,22 @@ def beside(
             [
                 (cell.mean, cell.published)
                 for cell in both
-                if cell.mean is not None and (not of_pace or paces.get(cell.cell) != "rate")
+                if cell.mean is not None
+                and (not of_pace or paces.get(cell.cell) != "rate")
+                and not table.why_unlike(cell.levels)
             ],
             confidence,
             judged=judged,
         ),
         cells=both,
-        ratios=tuple(ratio for ratio in ratios if ratio is not None),
+        ratios=tuple(ratio for _, ratio in both_ways),
+        same_side=_same_side(bare) if judged else None,
+        unlike=tuple(
+            f"{factor} {level} is held against no published figure: {why}."
+            for factor, of in table.unlike.items()
+            for level, why in of.items()
+            if any(cell.levels.get(factor) == level for cell in both)
+        ),
     )
 
 
@@ -106,15 +122,16 @@ def ranks(pairs: Sequence[tuple[float, float]], confidence: float, *, judged: bo
     return Ranks(tau=found.tau, p=found.p, n=n, verdict=verdict, sentence=text)
 
 
-def _ratio(found: Comparison, figures: Figures, margin: float, *, judged: bool) -> PublishedRatio | None:
-    a = figures.get(_key({**found.within, found.factor: found.a}))
-    b = figures.get(_key({**found.within, found.factor: found.b}))
+def _ratio(found: Comparison, figures: Figures, table: PublishedTable, *, judged: bool) -> PublishedRatio | None:
+    sides = [{**found.within, found.factor: level} for level in (found.a, found.b)]
+    a, b = (figures.get(_key(side)) for side in sides)
     if a is None or b is None:
         return None
     ratio = b.value / a.value if a.value > 0 and b.value > 0 else None
     interval = stats.quotient_interval(b.value, b.interval, a.value, a.interval) if a.interval and b.interval else None
-    which, how_much = _sides(found.ci, interval), _sizes(found, ratio, interval, margin)
-    if found.pace == "rate" or not judged:
+    which, how_much = _sides(found.ci, interval), _sizes(found, ratio, interval, table.same_within)
+    unlike = any(table.why_unlike(side) for side in sides)
+    if found.pace == "rate" or unlike or not judged:
         which = how_much = "cannot tell"
     return PublishedRatio(
         factor=found.factor,
@@ -127,7 +144,23 @@ def _ratio(found: Comparison, figures: Figures, margin: float, *, judged: bool) 
         published_ci=interval,
         which_is_higher=which,
         by_how_much=how_much,
-        sentence=_sentence(found, ratio, interval, which, how_much),
+        sentence=_sentence(found, ratio, interval, which, how_much, unlike=unlike),
+    )
+
+
+def _same_side(ratios: Sequence[PublishedRatio]) -> str | None:
+    """Of differences that are shown here, how many point where bare published figures do: a count, and no verdict."""
+    shown = [
+        (ratio.ci[0] > 1) == (ratio.published > 1)
+        for ratio in ratios
+        if ratio.ci is not None and not ratio.ci[0] <= 1 <= ratio.ci[1] and ratio.published not in (None, 1.0)
+    ]
+    if not shown:
+        return None
+    return (
+        f"Of {counted(len(shown), 'difference')} that {'is' if len(shown) == 1 else 'are'} shown here, "
+        f"{sum(shown)} {'is' if sum(shown) == 1 else 'are'} on the side on which the published figures are; these have "
+        "no intervals, so that no single one is judged by them."
     )
 
 
@@ -152,7 +185,13 @@ def _sizes(found: Comparison, ratio: float | None, interval: Interval | None, ma
 
 
 def _sentence(
-    found: Comparison, ratio: float | None, interval: Interval | None, which: Agreement, how_much: Agreement
+    found: Comparison,
+    ratio: float | None,
+    interval: Interval | None,
+    which: Agreement,
+    how_much: Agreement,
+    *,
+    unlike: bool,
 ) -> str:
     where = f"With {levels(found.within)}, " if found.within else ""
     here = format_ratio(found.ratio, found.ci) if found.ratio is not None and found.ci else "not known"
@@ -160,7 +199,9 @@ def _sentence(
         return f"{where}{found.b} against {found.a}: {here} here, of a rate that was given: cannot tell."
     if ratio is None:
         return f"{where}{found.b} against {found.a}: {here} here; no ratio of the published figures."
-    if interval is None:
+    if unlike:
+        theirs = f"{ratio:.3g}x published of what is not measured here: open"
+    elif interval is None:
         theirs = f"{ratio:.3g}x published, without an interval: cannot tell"
     else:
         theirs = f"{format_ratio(ratio, interval)} published; which is higher: {which}; by how much: {how_much}"

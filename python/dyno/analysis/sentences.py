@@ -96,7 +96,7 @@ def comparison(found: Comparison, told: Mapping[str, str], *, paired: bool, of_m
         return f"{equal}: {size} ({basis}){ranks}."
     better = "lower is better; " if known.better == "lower" else ""
     within = f", a difference shown to be within {_margin(found)}" if found.equivalent else ""
-    rest = f"{within}{ranks}{_confounded(found)}"
+    rest = f"{within}{ranks}{confounded(found)}"
     if not where:
         return f"The {known.title} of {factor} {b} is {size} that of {a} ({better}{basis}){rest}."
     return f"{where}{factor} {b} has {size} the {known.title} of {a} ({better}{basis}){rest}."
@@ -122,7 +122,7 @@ def overall(found: OverallRatio) -> str:
         return f"{equal}: {size} ({basis})."
     better = "lower is better; " if known.better == "lower" else ""
     within = f", a difference shown to be within {_margin(found)}" if found.equivalent else ""
-    rest = f"{within}{_confounded(found)}"
+    rest = f"{within}{confounded(found)}"
     return f"{where}{factor} {b} has {size} the {known.title} of {a} ({better}{basis}){rest}."
 
 
@@ -145,7 +145,7 @@ def _use(found: ResourceRatio | OverallRatio, size: str, runs: str) -> str:
         return f"{size}, shown to be within {_margin(found)} of each other ({basis})"
     shown = found.verdict in ("higher", "lower")
     verdict = f"shown to be {found.verdict}" if shown else found.verdict
-    return f"{size}, {verdict} ({basis}){_confounded(found) if shown else ''}"
+    return f"{size}, {verdict} ({basis}){confounded(found) if shown else ''}"
 
 
 def _unjudged(title: str, b: str, a: str) -> str:
@@ -161,8 +161,8 @@ def together(found: OverallRatio) -> str:
     return f"{some}the {found.of} combinations with {levels(found.where)} together"
 
 
-def _confounded(found: Comparison | OverallRatio | ResourceRatio) -> str:
-    """What else may be behind a difference: no direction is claimed without it."""
+def confounded(found: Comparison | OverallRatio | ResourceRatio) -> str:
+    """What else may be behind a difference, as the end of a sentence: no direction is claimed without it."""
     if not found.confounded:
         return ""
     names = [key.partition(".")[2] for key in found.confounded]

@@ -211,7 +211,7 @@ class Execution:
                     self._runner = self.new_runner(limits.drive, self._on_driver, self._on_drivers_end)
                     self._runner.namespace = endpoint.namespace
                     self._intervene(endpoint)
-                    self._meter = Meter(self._on_device(), endpoint.processes.values())
+                    self._meter = Meter(self._on_device(), endpoint.processes.values(), self.system.sent_bytes)
                     if self._machine_meter is not None:
                         self._machine_meter.begin()
                     self._begin_fault(self._runner)

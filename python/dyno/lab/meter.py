@@ -1,12 +1,14 @@
 """What was read from and written to the device of the data while a run was driven, and by the system's processes.
 
+And what was sent over the network of its nodes, where they have one.
+
 Data that fit the page cache never reach the device: a comparison of disks is one only where these figures say so.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from dyno.hosts.cgroups import Kills, forget_peak, limits_in_force
@@ -24,12 +26,14 @@ _MIB = 2**20
 class Reading:
     """The counters at one moment, which is in seconds of a monotonic clock.
 
-    `device` is None where the data are on no block device, `system` where it has no processes of its own.
+    `device` is None where the data are on no block device, `system` where it has no processes of its own, and `sent`
+    (bytes) where its nodes have no network of their own.
     """
 
     at_s: float
     device: DeviceCounters | None
     system: StorageUse | None
+    sent: int | None = None
 
 
 @dataclass(frozen=True)
@@ -39,6 +43,7 @@ class Metered:
     seconds: float
     device: DeviceCounters | None
     system: StorageUse | None
+    sent: int | None = None
 
     @classmethod
     def between(cls, before: Reading, after: Reading) -> Metered:
@@ -47,6 +52,7 @@ class Metered:
             seconds=after.at_s - before.at_s,
             device=after.device - before.device if after.device and before.device else None,
             system=after.system - before.system if after.system and before.system else None,
+            sent=after.sent - before.sent if after.sent is not None and before.sent is not None else None,
         )
 
     def responses(self, operations: int | None) -> dict[str, float]:
@@ -60,6 +66,10 @@ class Metered:
         if self.system is not None and operations:
             found["system_read_per_op"] = self.system.read_bytes / operations
             found["system_written_per_op"] = self.system.written_bytes / operations
+        if self.sent is not None:
+            found["network_sent"] = self.sent / _MIB
+            if operations:
+                found["network_sent_per_op"] = self.sent / operations
         return found
 
     def why_not_cold(self, device: Device) -> str | None:
@@ -124,9 +134,11 @@ class Meter:
     What is still in page cache then has not been written, and is in no figure of the device.
     """
 
-    def __init__(self, device: Device, processes: Iterable[int]) -> None:
+    def __init__(self, device: Device, processes: Iterable[int], sent: Callable[[], int | None] = lambda: None) -> None:
+        """`sent` gives the bytes that were sent over the nodes' own network until it is asked."""
         self._device = device
         self._processes = tuple(processes)
+        self._sent = sent
         self._before = self._read()
 
     def end(self) -> Metered:
@@ -139,7 +151,7 @@ class Meter:
         except RunError:
             device = None
         system = storage_use(self._processes) if self._processes else None
-        return Reading(time.monotonic(), device, system)
+        return Reading(time.monotonic(), device, system, self._sent())
 
 
 def operations(measured: Measured, *, warmed_up: bool) -> int | None:

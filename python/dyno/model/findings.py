@@ -18,6 +18,8 @@ Interval = tuple[float, float]
 Verdict = Literal["higher", "lower", "equivalent", "no difference shown", "not enough runs", "not judged"]
 Pace = Literal["rate", "waits"]
 """What set a throughput besides the system: requests came at a given rate, or clients waited between them."""
+DecisionVerdict = Literal["best", "alike", "cannot tell", "not judged"]
+"""Best: one is shown to be. Alike: those that could be are shown to be equal. Smoke is not judged."""
 TargetVerdict = Literal["met", "missed", "cannot tell"]
 Agreement = Literal["agrees", "differs", "cannot tell"]
 ClaimVerdict = Literal["confirmed", "contradicted", "open"]
@@ -400,6 +402,16 @@ class PublishedResult(Frozen):
     ranks: Ranks
     cells: tuple[PublishedCell, ...]
     ratios: tuple[PublishedRatio, ...]
+    same_side: Annotated[
+        str | None,
+        Field(
+            description="how many of the differences that are shown here are on the side of published figures without "
+            "intervals; None where there are none"
+        ),
+    ] = None
+    unlike: Annotated[
+        tuple[str, ...], Field(description="whose figures are shown and judge nothing, and why, in sentences")
+    ] = ()
 
 
 class ObservedCell(Frozen):
@@ -586,6 +598,86 @@ class Shape(Frozen):
     crossings: tuple[Crossing, ...] = ()
     sentence: Annotated[str, Field(description="how many curves cross; empty where none are compared")] = ""
     left_out: Annotated[tuple[str, ...], Field(description="what was not computed, and why")] = ()
+
+
+class Decided(Frozen):
+    """Which level of the compared factor is best at one combination of the others, by the verdicts of `comparisons`.
+
+    A level may be the best unless another is shown to be better: were none of the report's verdicts wrong, the best is
+    one of `could_be`.
+    """
+
+    levels: Annotated[dict[str, str], Field(description="of the other factors")]
+    verdict: DecisionVerdict
+    best: Annotated[str | None, Field(description="the one that is shown to be better than each it is held against")]
+    could_be: Annotated[
+        tuple[str, ...],
+        Field(description="those that none is shown to be better than; what is ahead by its mean first"),
+    ]
+    apart: Annotated[
+        tuple[str, ...],
+        Field(description="levels that are not held against these: too few ok runs, or they do not compare"),
+    ] = ()
+    runner_up: Annotated[str | None, Field(description="by its mean the next to what is ahead")] = None
+    ratio: Annotated[float | None, Field(description="what is ahead / the runner-up")] = None
+    ci: Annotated[Interval | None, Field(description="of that ratio by itself")] = None
+    n: Annotated[int, Field(description="pairs behind it, or runs of the smaller side")] = 0
+    p_adjusted: Annotated[float | None, Field(description="of a ratio of 1, as of that comparison")] = None
+    sentence: str
+
+
+class DecidedRange(Frozen):
+    """Neighbouring levels of an ordered factor at which the decision is the same."""
+
+    levels: Annotated[tuple[str, ...], Field(description="of the ordered factor, rising; empty where there is none")]
+    verdict: DecisionVerdict
+    best: str | None
+    could_be: tuple[str, ...]
+    apart: tuple[str, ...] = ()
+    at: Annotated[str | None, Field(description="the level whose ratio to the runner-up is nearest to 1")] = None
+    runner_up: Annotated[str | None, Field(description="there")] = None
+    ratio: Annotated[float | None, Field(description="there, of what is ahead to the runner-up")] = None
+    ci: Interval | None = None
+
+
+class LevelCost(Frozen):
+    """What one level of the compared factor takes of a resource, over the combinations of a row."""
+
+    level: str
+    resource: Annotated[str, Field(description="a resource or share, or a response: network_sent_per_op")]
+    title: str
+    unit: str
+    low: Annotated[float, Field(description="the lowest of the means of its cells")]
+    high: Annotated[float, Field(description="the highest")]
+    cells: Annotated[int, Field(description="that tell of it")]
+
+
+class DecisionRow(Frozen):
+    """What is decided at one combination of all factors but the compared and the ordered one."""
+
+    within: dict[str, str]
+    ranges: tuple[DecidedRange, ...]
+    crossings: Annotated[
+        tuple[Crossing, ...],
+        Field(description="those of `shapes` that are shown, of two levels that could be the best there"),
+    ] = ()
+    costs: Annotated[
+        tuple[LevelCost, ...], Field(description="each level by what it occupies and takes, as far as runs tell")
+    ] = ()
+    sentence: str
+
+
+class DecisionTable(Frozen):
+    """Which level of the compared factor is the best where: a response, decided at each combination of the others."""
+
+    response: str
+    unit: str
+    better: Literal["higher", "lower"]
+    factor: Annotated[str, Field(description="the compared one")]
+    over: Annotated[str | None, Field(description="the ordered factor whose levels are joined to ranges")]
+    rows: tuple[DecisionRow, ...]
+    combinations: Annotated[tuple[Decided, ...], Field(description="each by itself")]
+    sentence: str
 
 
 class Change(Frozen):
@@ -1216,6 +1308,10 @@ class Findings(Frozen):
         tuple[Variation, ...], Field(description="of the deciding response, and of those asked for")
     ] = ()
     shapes: Annotated[tuple[Shape, ...], Field(description="one for each ordered factor and such response")] = ()
+    decisions: Annotated[
+        tuple[DecisionTable, ...],
+        Field(description="which level of the compared factor is the best where, of the deciding response first"),
+    ] = ()
     drift: Annotated[tuple[Drift, ...], Field(description="one for each such response")] = ()
     targets: Annotated[tuple[TargetResult, ...], Field(description="what was to be reached")] = ()
     published: Annotated[tuple[PublishedResult, ...], Field(description="published figures beside the results")] = ()

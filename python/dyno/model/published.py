@@ -6,7 +6,7 @@ hold, or neither.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, ConfigDict, Field, WithJsonSchema
@@ -212,7 +212,15 @@ class PublishedTable(Frozen):
     file: Annotated[str, Field(description="its name in the folder `published` of the results")]
     response: str
     figures: tuple[PublishedFigure, ...]
+    unlike: Annotated[
+        dict[str, dict[str, str]],
+        Field(description="factor -> level -> why what is measured here is not what the figures are of"),
+    ] = {}
     same_within: Annotated[float, Field(description="how near two ratios have to be, as a share, to be called alike")]
+
+    def why_unlike(self, levels: Mapping[str, str]) -> str:
+        """Why the figure of these levels judges nothing here; empty where it may."""
+        return "; ".join(why for factor, of in self.unlike.items() if (why := of.get(levels.get(factor, ""))))
 
 
 class Quantity(Frozen):

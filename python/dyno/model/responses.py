@@ -80,6 +80,9 @@ _KNOWN = {
         Response("device_written_per_op", "written to the device of the data per operation", "B", "lower"),
         Response("system_read_per_op", "read from storage by the system per operation", "B", "lower"),
         Response("system_written_per_op", "written to storage by the system per operation", "B", "lower"),
+        # Between its nodes, and between them and their clients; of all the drive, as that of the device.
+        Response("network_sent", "sent over the network of the system's nodes", "MiB", "lower"),
+        Response("network_sent_per_op", "sent over the network of the system's nodes per operation", "B", "lower"),
         # Of one kind of transaction of an embedded system, counted once the run was over.
         Response("instructions", "instructions of a transaction", "1", "lower"),
         Response("cycles", "cycles of a transaction", "1", "lower"),

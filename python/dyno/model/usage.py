@@ -149,6 +149,10 @@ _KNOWN = {
 _RELATIVE = {
     share.name: share
     for share in (
+        # What a solution occupies, whatever is asked of it.
+        Resource("server.nodes", "servers that the system consists of", "1", relative=True),
+        Resource("server.conflicts", "conflicts for each transaction that was certified", "1", relative=True),
+        Resource("server.memory", "resident memory of the system's processes", "MiB", 1 / 2**20, relative=True),
         Resource(
             "server.cpu_of_machine", "share that the system used of the CPU time that it may use", "%", relative=True
         ),

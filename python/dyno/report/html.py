@@ -42,6 +42,7 @@ from dyno.model.study import Study
 from dyno.model.units import format_percent, format_size
 from dyno.report import failover, figures, interventions, removal, switches
 from dyno.report.database import groups
+from dyno.report.decisions import decisions_to_csv, shown
 from dyno.report.figures import Figure, Palette
 from dyno.report.figures.style import capital, label, varied
 from dyno.report.hot_spots import HotCell, about, hot_spots_part, symbol_name
@@ -194,6 +195,7 @@ def _page(
         parts=_parts(findings),
         device=of_device(findings),
         most_sentences=MOST_SENTENCES,
+        decisions=[(each, _table(decisions_to_csv(each.table))) for each in shown(findings)],
         overall_figures=[_shown(figure) for figure in pooled],
         charts=[_shown(figure) for figure in charts],
         variation=_of(findings.variation, findings.response),

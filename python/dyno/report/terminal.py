@@ -36,6 +36,7 @@ from dyno.model.findings import (
 from dyno.model.run import Step
 from dyno.model.units import format_percent
 from dyno.report.database import on_terminal as of_database
+from dyno.report.decisions import on_terminal as decided_on_terminal
 from dyno.report.failover import of_failovers
 from dyno.report.hot_spots import show_hot_spots
 from dyno.report.interventions import show_interventions
@@ -72,6 +73,7 @@ def show(findings: Findings, console: Console, chosen: Sequence[str] | None = No
     if findings.confounders:
         parts += [Text(), _heading(_plain(f"What differs besides {findings.compare}"))]
         parts += [Text(f"- {_plain(each.sentence)}", style="yellow") for each in findings.confounders]
+    parts += decided_on_terminal(findings, shown)
     for response in shown:
         cells = [cell for cell in findings.cells if cell.response == response]
         parts += [
@@ -463,8 +465,11 @@ def _published(found: PublishedResult) -> Iterator[RenderableType]:
             _row(table, _name(cell.levels), here, format_estimate(cell.published, cell.published_ci))
         yield table
     yield Text(_plain(found.ranks.sentence))
+    if found.same_side is not None:
+        yield Text(_plain(found.same_side))
     for ratio in found.ratios:
         yield Text(_plain(ratio.sentence))
+    yield from (Text(_plain(each), style="yellow") for each in found.unlike)
     yield Text(_plain(f"Published figures: {found.file}"), style="dim")
 
 

@@ -7,6 +7,7 @@ import io
 from collections.abc import Sequence
 
 from dyno.model.findings import Comparison, Findings, OverallRatio
+from dyno.report.decisions import standings
 
 MOST_SENTENCES = 12
 _FIGURES = ("unit", "n", "failed", "invalid", "partial", "mean", "sd", "variance", "cov", "mad", "min", "max", "range")
@@ -51,8 +52,10 @@ def to_json(findings: Findings) -> str:
 def to_csv(findings: Findings) -> str:
     """A line for each response of each cell, then for each resource; what is undefined is empty.
 
-    Levels stand in columns `levels.<factor>`, the name of a resource (`server.cpu`) in that of responses.
+    Levels stand in columns `levels.<factor>`, the name of a resource (`server.cpu`) in that of responses. `standing` is
+    how a cell stands in the decision table, where its response has one.
     """
+    standing = standings(findings)
     factors = list(dict.fromkeys(factor for cell in findings.cells for factor in cell.levels))
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
@@ -67,6 +70,7 @@ def to_csv(findings: Findings) -> str:
             "precision",
             "converged",
             "unsteady",
+            "standing",
         ]
     )
     for cell in findings.cells:
@@ -80,6 +84,7 @@ def to_csv(findings: Findings) -> str:
                 cell.precision,
                 "true" if cell.converged else "false",
                 cell.unsteady,
+                standing.get((cell.response, cell.cell), ""),
             ]
         )
     for figure in findings.resources:
@@ -91,7 +96,7 @@ def to_csv(findings: Findings) -> str:
                 figure.resource,
                 *(known.get(name) for name in _FIGURES),
                 *(figure.ci or ("", "")),
-                *("", "", ""),
+                *("", "", "", ""),
             ]
         )
     return text.getvalue()

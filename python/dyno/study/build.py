@@ -122,7 +122,9 @@ def build(
     doses = read_interventions(root, kinds.interventions, known, document, problems)
     kinds_of_faults = read_faults(root, known, document, problems)
     groups = [rule.group for rule in rules_in(observe)]
-    published = read_published(root, known, folder, groups, problems, strict=declared is None or declared is root)
+    compared = _compared(known, document)
+    strict = declared is None or declared is root
+    published = read_published(root, compared, known, folder, groups, problems, strict=strict)
     raise_first(problems)
     assert document is not None  # otherwise there were problems
     assert factors is not None
@@ -163,6 +165,13 @@ def _known_levels(factors: Sequence[_Factor], declared: Branch) -> dict[str, lis
         mine = levels.setdefault(factor.name, [])
         mine += [level.model.name for level in factor.levels if level.model.name not in mine]
     return levels
+
+
+def _compared(known: Known, document: Document | None) -> Known:
+    """The factors of the cells that are compared: of a study of two stages without the one that is picked first."""
+    if document is None or document.stages is None:
+        return known
+    return Known({name: levels for name, levels in known.levels.items() if name != document.stages.best})
 
 
 def _mismatches(root: Branch, factors: Sequence[_Factor], found: Iterable[Mismatch]) -> Iterator[Problem]:

@@ -20,7 +20,7 @@ MAX_CELLS = 10_000
 Combination = tuple[int, ...]
 """A cell: of each factor the place of its level."""
 
-_KEYS = {"factorial": (), "screening": ("runs", "fraction", "generators", "levels"), "cells": ("cells",)}
+_KEYS = {"factorial": ("without",), "screening": ("runs", "fraction", "generators", "levels"), "cells": ("cells",)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +53,7 @@ def read_design(root: Branch, factors: Sequence[NamedFactor], problems: list[Pro
         return None
     match section.kind:
         case "factorial":
-            chosen: Chosen | None = _chosen(DesignSpec(), _all(root, factors, problems))
+            chosen: Chosen | None = _factorial(root, section, factors, problems)
         case "screening":
             chosen = _screening(root, section, factors, problems)
         case "cells":
@@ -89,6 +89,44 @@ def _all(root: Branch, factors: Sequence[NamedFactor], problems: list[Problem]) 
         problems.append(_too_many(root, count))
         return []
     return list(itertools.product(*(range(len(factor.levels)) for factor in factors)))
+
+
+def _factorial(
+    root: Branch, section: DesignSection, factors: Sequence[NamedFactor], problems: list[Problem]
+) -> Chosen | None:
+    """All combinations, without those that are left out."""
+    before = len(problems)
+    cells = _all(root, factors, problems)
+    for number, without in enumerate(section.without):
+        path: Path = ("without", number)
+        named = _some_levels(root, path, without, factors, problems)
+        if not named:
+            continue
+        left = [cell for cell in cells if not all(cell[factor] == level for factor, level in named)]
+        if len(left) == len(cells):
+            problems.append(_problem(root, path, "leaves out nothing that is not left out before; drop it"))
+        cells = left
+    if not cells and len(problems) == before:
+        problems.append(_problem(root, ("without",), "leaves out every combination; keep some of them"))
+    return _chosen(DesignSpec(), cells) if len(problems) == before else None
+
+
+def _some_levels(
+    root: Branch, path: Path, named: dict[str, Scalar], factors: Sequence[NamedFactor], problems: list[Problem]
+) -> list[tuple[int, int]]:
+    """The places of those factors and of their levels; none where one is not known."""
+    names = [factor.name for factor in factors]
+    found = []
+    if not named:
+        problems.append(_problem(root, path, "names no level; write {factor: level}"))
+    for name, value in named.items():
+        if name not in names:
+            problems.append(_problem(root, (*path, name), not_found("factor", name, names, "factors")))
+            continue
+        level = _level(root, (*path, name), factors[names.index(name)], value, problems)
+        if level is not None:
+            found.append((names.index(name), level))
+    return found if len(found) == len(named) else []
 
 
 # Screening

@@ -131,6 +131,10 @@ class DesignSection(Frozen):
             "cells: those that are named"
         ),
     ] = "factorial"
+    without: Annotated[
+        tuple[dict[str, Scalar], ...],
+        Field(description="of factorial: combinations to leave out, each as {factor: level} with some of the factors"),
+    ] = ()
     runs: Annotated[
         int | None, Field(ge=4, description="of screening: runs in a block, that is cells; a power of two")
     ] = None

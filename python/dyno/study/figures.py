@@ -42,6 +42,13 @@ class TableSpec(Frozen):
         OneEach, Field(description="factors that the file has no column for: the level its figures are of")
     ] = {}
     rows: Annotated[OneEach, Field(description="column to value: only the rows that have it")] = {}
+    unlike: Annotated[
+        dict[str, dict[str, str]],
+        Field(
+            description="factor to {level: why what is measured here is not what the figures are of}: they are shown "
+            "beside it, and judge nothing"
+        ),
+    ] = {}
     same_within: Annotated[
         Share, Field(gt=0, description="how near to each other two ratios have to be shown to be called alike")
     ] = 0.1

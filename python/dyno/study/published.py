@@ -105,6 +105,7 @@ class PublishedSpec(Frozen):
 class _Reader:
     root: Branch
     known: Known
+    of_findings: Known
     folder: FilePath
     problems: list[Problem]
     strict: bool
@@ -165,7 +166,9 @@ class _Reader:
             text = f"no row of {spec.file} is of a cell of this study; say how it spells the levels, with levels"
             self.problems.append(Problem(node.place, dotted(path), text))
         name = PurePosixPath(spec.file).name
-        return PublishedTable(file=name, response=spec.response, figures=found, same_within=spec.same_within)
+        return PublishedTable(
+            file=name, response=spec.response, figures=found, unlike=spec.unlike, same_within=spec.same_within
+        )
 
     def observed(self, spec: ObservedSpec, path: Path, groups: Sequence[str]) -> ObservedTable | None:
         text = self.text(spec.file, (*path, "file"))
@@ -196,6 +199,14 @@ class _Reader:
                 if factor not in spec.map:
                     _, _, place = deepest(self.root, here)
                     self.problems.append(Problem(place, dotted(here), f"no column holds {factor}; name it under map"))
+        for factor, names in spec.unlike.items():
+            here = (*path, "unlike", factor)
+            if self.known.factor(factor, self.root, here, self.problems):
+                for level in names:
+                    if level not in self.known.levels[factor]:
+                        _, _, place = deepest(self.root, (*here, level))
+                        text = not_found("level", level, self.known.levels[factor], f"levels of {factor}")
+                        self.problems.append(Problem(place, dotted((*here, level)), text))
         both = sorted(set(spec.map) & set(spec.at))
         neither = [factor for factor in self.known.levels if factor not in spec.map and factor not in spec.at]
         if both:
@@ -349,20 +360,20 @@ class _Reader:
                 self._ratio(found.within, (*path, "within"))
             case MeanIs():
                 of = (*path, "mean", "of")
-                self.known.chosen(found.mean.where, self.root, (*path, "mean", "where"), self.problems)
+                self.of_findings.chosen(found.mean.where, self.root, (*path, "mean", "where"), self.problems)
                 known = self._over(found.mean.over, (*path, "mean", "over"))
                 if known_measure(found.mean.of, self.root, of, self.problems) and known:
                     self._bound(found.wanted, measures.unit_over(found.mean.of, found.mean.over), path)
             case TrendIs():
                 trend = found.trend
                 known_measure(trend.of, self.root, (*path, "trend", "of"), self.problems)
-                self.known.chosen(trend.where, self.root, (*path, "trend", "where"), self.problems)
+                self.of_findings.chosen(trend.where, self.root, (*path, "trend", "where"), self.problems)
                 over = (*path, "trend", "over")
-                if not self.known.factor(trend.over, self.root, over, self.problems):
+                if not self.of_findings.factor(trend.over, self.root, over, self.problems):
                     return
                 if isinstance(found.wanted, Peak):
                     at = (*path, "is", "peaks-at")
-                    self.known.level(trend.over, found.wanted.at, self.root, at, self.problems)
+                    self.of_findings.level(trend.over, found.wanted.at, self.root, at, self.problems)
 
             case RemovalIs():
                 for name in found.removal.component:
@@ -373,7 +384,7 @@ class _Reader:
                 if found.wanted != LARGEST:
                     self._bound(found.wanted, "1" if found.removal.over else "%", path)
             case CallsAre():
-                self.known.chosen(found.calls.where, self.root, (*path, "calls", "where"), self.problems)
+                self.of_findings.chosen(found.calls.where, self.root, (*path, "calls", "where"), self.problems)
 
     def _over(self, name: str | None, path: Path) -> bool:
         return name is None or known_measure(name, self.root, path, self.problems)
@@ -386,8 +397,8 @@ class _Reader:
         known_measure(ratio.of, self.root, (*path, "of"), self.problems)
         self._over(ratio.over, (*path, "over"))
         for side in ("a", "b"):
-            self.known.chosen(getattr(ratio, side), self.root, (*path, side), self.problems)
-        self.known.chosen(ratio.where, self.root, (*path, "where"), self.problems)
+            self.of_findings.chosen(getattr(ratio, side), self.root, (*path, side), self.problems)
+        self.of_findings.chosen(ratio.where, self.root, (*path, "where"), self.problems)
         _, node, _ = deepest(self.root, path)
         if ratio.a.keys() != ratio.b.keys() or not ratio.a:
             text = "a and b should give levels of the same factors, such as {threads: 1} and {threads: 4}"
@@ -401,16 +412,24 @@ class _Reader:
 
 
 def read_published(
-    root: Branch, known: Known, folder: FilePath, groups: Sequence[str], problems: list[Problem], *, strict: bool
+    root: Branch,
+    known: Known,
+    of_findings: Known,
+    folder: FilePath,
+    groups: Sequence[str],
+    problems: list[Problem],
+    *,
+    strict: bool,
 ) -> Published | None:
     """The section with its files read. `groups` are those of hot spots that the study's own rules know besides.
 
+    Figures are of what is `known`; findings may be of a factor besides that is picked before anything is compared.
     `strict` refuses a table without a figure of any cell.
     """
     node = root.get("published")
     if node is None or (isinstance(node, Leaf) and node.value is None):
         return None
-    reader = _Reader(root, known, folder, problems, strict, {})
+    reader = _Reader(root, known, of_findings, folder, problems, strict, {})
     if isinstance(node, Items):
         return reader.listed_files(node)
     spec = validate(PublishedSpec, root, ("published",), node, problems)

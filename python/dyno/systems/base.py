@@ -267,6 +267,10 @@ class System(ABC, Generic[O]):
         """The system's own counters since it was ready, and its sizes now."""
         return {}
 
+    def sent_bytes(self) -> int | None:
+        """What its nodes and their clients sent over a network of their own until now; None where there is none now."""
+        return None
+
     def notes(self) -> tuple[str, ...]:
         """What a reader must know of how it ran, in sentences."""
         return ()

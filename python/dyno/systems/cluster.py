@@ -8,11 +8,14 @@ from __future__ import annotations
 import random
 from abc import abstractmethod
 from dataclasses import dataclass
-from typing import Literal, TypeVar
+from typing import TYPE_CHECKING, Literal, TypeVar
 
 from dyno.model.base import Frozen, RunError
 from dyno.model.faults import Fault, FaultKind, Struck
 from dyno.systems.base import System
+
+if TYPE_CHECKING:
+    from dyno.hosts.networks import Network
 
 O = TypeVar("O", bound=Frozen)  # noqa: E741 - the options of one kind
 
@@ -36,6 +39,13 @@ class Cluster(System[O]):
     A fault is struck while the cluster is driven, from another thread than the one that drives it, and mended from
     there too. Its life is that of every system otherwise: what was struck and not mended, `stop` mends.
     """
+
+    _network: Network | None = None
+    """That of its nodes, between start and stop."""
+
+    def sent_bytes(self) -> int | None:
+        """Of all nodes and their client."""
+        return None if self._network is None else sum(sent for _, sent in self._network.traffic().values())
 
     @classmethod
     def why_not_struck(cls, options: O, kind: FaultKind) -> str | None:  # noqa: ARG003 - kinds that cannot read them

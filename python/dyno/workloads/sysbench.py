@@ -21,7 +21,7 @@ from pydantic import Field, field_validator, model_validator
 from dyno import sql
 from dyno.hosts import LocalHost
 from dyno.model.base import Frozen, InvalidRun, RunError
-from dyno.model.endpoint import Endpoint
+from dyno.model.endpoint import READ_ONLY, Endpoint
 from dyno.model.units import PositiveDuration, Share, counted
 from dyno.workloads import foreign
 from dyno.workloads.base import INTERVAL_COLUMNS, Measured, Runner, Workload
@@ -31,6 +31,12 @@ _BYTES_OF_ROW = 400  # 184 bytes of columns, an index on one of them, half-full 
 _PERCENTILE = 99
 _LEAST_REACHED = 0.99
 _MOST_PER_S = 1e9
+_ONLY_READ = ("oltp_read_only", "oltp_point_select")
+_BUCKETS: tuple[str, ...] = (
+    "sysbench counts latencies in buckets 1.8% wide: its quantiles are no finer, and a difference smaller than that is "
+    "none.",
+)
+_NO_WAY_OF_READS = "The system has no way in for reading alone: what was read was read where writes go."
 _QUANTILES = {"p50": 0.5, "p90": 0.9, "p95": 0.95, "p99": 0.99, "p999": 0.999}
 
 
@@ -49,6 +55,13 @@ class SysbenchOptions(Frozen):
     rate: Annotated[
         int | None, Field(ge=1, le=10**6, description="transactions a second, in an open loop with Poisson arrivals")
     ] = None
+    way: Annotated[
+        Literal["first", "read_only"],
+        Field(
+            description="which way into a cluster it takes: first, where writes go; read_only, where nodes answer that "
+            "are only read, or first where the system has no such way"
+        ),
+    ] = "first"
     interval: Annotated[PositiveDuration, Field(ge=1, le=3600, description="of the time series; whole seconds")] = 1.0
     max_errors: Annotated[
         Share, Field(le=1, description="share of transactions that may meet an error it ignores, such as a deadlock")
@@ -65,6 +78,12 @@ class SysbenchOptions(Frozen):
     def _has_one_end(self) -> SysbenchOptions:
         if (self.events is None) == (self.duration is None):
             raise ValueError("give either events or duration")
+        return self
+
+    @model_validator(mode="after")
+    def _only_reads_take_the_way_of_reads(self) -> SysbenchOptions:
+        if self.way == READ_ONLY and self.test not in _ONLY_READ:
+            raise ValueError(f"{self.test} writes, and way: {READ_ONLY} leads to nodes that are only read")
         return self
 
 
@@ -114,7 +133,12 @@ class SysbenchWorkload(Workload[SysbenchOptions]):
 
     def drive(self, runner: Runner, endpoint: Endpoint, seed: int) -> Measured:
         """Run it, read what it says, and see whether that is what was asked for."""
-        given = self.options
+        given, notes = self.options, _BUCKETS
+        if given.way == READ_ONLY:
+            if READ_ONLY in endpoint.others:
+                endpoint = endpoint.by(READ_ONLY)
+            else:
+                notes = (*notes, _NO_WAY_OF_READS)
         words = [
             *self._words(endpoint, seed),
             f"--threads={given.threads}",
@@ -142,10 +166,7 @@ class SysbenchWorkload(Workload[SysbenchOptions]):
             status={"sysbench.queries": float(said.queries), "sysbench.reconnects": float(said.reconnects)},
             loop="closed" if given.rate is None else "open",
             rate_per_s=given.rate,
-            notes=(
-                "sysbench counts latencies in buckets 1.8% wide: its quantiles are no finer, and a difference smaller "
-                "than that is none.",
-            ),
+            notes=notes,
             ended_by="operations" if given.events else "duration",
             intervals=_intervals(said, began_ns),
         )
@@ -328,6 +349,20 @@ def _intervals(said: Said, began_ns: int) -> pl.DataFrame:
             }
         )
         before = each.at
+    if said.seconds > before:
+        # Its reports end with the last whole interval; its totals tell of what came after.
+        counted, ignored = (sum(row[name] for row in rows) for name in ("count", "errors"))
+        rows.append(
+            {
+                "start_ns": began_ns + round(before * 1e9),
+                "end_ns": began_ns + round(said.seconds * 1e9),
+                "warmup": False,
+                "operation": "transaction",
+                "count": max(said.transactions - counted, 0),
+                "errors": max(said.ignored - ignored, 0),
+                "p99_us": None,
+            }
+        )
     return pl.DataFrame(rows, schema=INTERVAL_COLUMNS)
 
 

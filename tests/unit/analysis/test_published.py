@@ -104,6 +104,34 @@ def test_figures_that_are_all_the_same_have_no_order() -> None:
     assert found.sentence == "Order of the cells: cannot tell, all figures of one side are the same."
 
 
+def test_figures_of_what_is_not_measured_here_are_shown_and_judge_nothing() -> None:
+    plan = study({"store": list(SIX)}, compare="store", min=6, max=6)
+    figures = [{"levels": {"store": level}, "value": mean, "interval": (mean, mean)} for level, mean in SIX.items()]
+    why = {"store": {"a": "a mirror stands in for it"}}
+    table = PublishedTable.model_validate(
+        {"file": "f.csv", "response": "throughput", "figures": figures, "same_within": 0.1, "unlike": why}
+    )
+    plan = plan.model_copy(update={"published": Published(tables=(table,))})
+    runs = Runs(plan).add_cells({i: [mean * noise for noise in NOISE] for i, mean in enumerate(SIX.values())})
+    (found,) = analyse(plan, runs, ended=None).published
+    assert (len(found.cells), found.ranks.n) == (6, 5)
+    of_it, others = ([each for each in found.ratios if ("a" in (each.a, each.b)) == is_it] for is_it in (True, False))
+    assert {(each.which_is_higher, each.by_how_much) for each in of_it} == {("cannot tell", "cannot tell")}
+    assert {each.which_is_higher for each in others} == {"agrees"}
+    assert of_it[0].sentence.endswith(" here, 2x published of what is not measured here: open.")
+    assert found.unlike == ("store a is held against no published figure: a mirror stands in for it.",)
+
+
+def test_bare_figures_are_counted_by_the_side_on_which_they_are() -> None:
+    bare = {"a": (10.0,), "b": (20.0,), "c": (5.0,)}
+    # c is above a here and below it there; that c and b differ is not shown here.
+    found = beside({"a": 100.0, "b": 200.0, "c": 200.0}, bare)
+    assert found.same_side is not None
+    assert found.same_side.startswith("Of 2 differences that are shown here, 1 is on the side on which")
+    assert beside({"a": 100.0, "b": 200.0}, {"a": (10.0, 9.0, 11.0), "b": (20.0, 18.0, 22.0)}).same_side is None
+    assert beside({"a": 100.0, "b": 100.0}, {"a": (10.0,), "b": (20.0,)}).same_side is None
+
+
 def test_a_study_without_published_figures_has_none_in_its_findings() -> None:
     plan = study({"store": ["a", "b"]}, compare="store")
     found = analyse(plan, Runs(plan).add_cells({0: [1.0], 1: [2.0]}), ended=None)

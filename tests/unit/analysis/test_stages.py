@@ -298,3 +298,21 @@ def test_only_what_was_compared_is_held_against_earlier_sessions() -> None:
     assert {cell.verdict for cell in found.cells if cell.levels in ({"solution": "x", "tuning": "20"},)} == {
         "not slower"
     }
+
+
+def test_a_finding_of_the_tuned_factor_is_judged_by_the_runs_of_stage_one() -> None:
+    def best(level: str) -> dict[str, Any]:
+        of = {"of": "throughput", "over": "tuning", "where": {"solution": "x"}}
+        return {"trend": of, "is": {"peaks-at": level}}
+
+    of_solutions = {"ratio": {"of": "throughput", "b": {"solution": "y"}, "a": {"solution": "x"}}, "is": "> 1.5"}
+    said = {"right": best("20"), "other": of_solutions, "wrong": best("30"), "in all": {"all": [best("20")]}}
+    findings = [Claim.model_validate({"id": id_, "says": id_, "predicate": each}) for id_, each in said.items()]
+    study = staged().model_copy(update={"published": Published(findings=tuple(findings))})
+    runs = run_all(study, apart)
+    told = analyse(study, runs, ended="done").claims
+    assert [(claim.id, claim.verdict) for claim in told] == [
+        ("right", "confirmed"), ("other", "confirmed"), ("wrong", "contradicted"), ("in all", "confirmed"),
+    ]  # fmt: skip
+    assert told[0].evidence[0].value == pytest.approx(1.5, rel=0.01)
+    assert told[0].evidence[0].b["tuning"] == "20"

@@ -226,7 +226,7 @@ def test_every_share_says_how_it_is_shown_and_is_no_use_of_an_operation() -> Non
     for name in shares():
         assert resource(name).name == name
         assert resource(name).relative
-        assert resource(name).unit in ("%", "1")
+        assert resource(name).unit in ("%", "1", "MiB")
     assert not set(shares()) & set(resources())
 
 

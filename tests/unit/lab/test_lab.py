@@ -801,8 +801,9 @@ def test_a_system_that_cannot_be_provided_is_an_error_for_the_user(lab: Laborato
 def test_a_workload_that_cannot_drive_the_system_is_refused_with_what_it_can(lab: Laboratory) -> None:
     with pytest.raises(
         UserError,
-        match=r"ycsb cannot drive system simulated .*it can drive berkeleydb, glass, mariadb, mysql, null, "
-        r"postgresql, sqlite",
+        match=r"ycsb cannot drive system simulated .*it can drive berkeleydb, drbd, galera, glass, "
+        "group-replication, mariadb, mysql, mysql-replication, null, "
+        "postgresql, replicated-disk, sqlite",
     ):
         lab.run(make_study(workload="ycsb", workload_options={"mix": "a", "operations": 1}))
 
@@ -863,7 +864,8 @@ def test_an_observer_that_asks_servers_needs_one_and_a_connection_to_it() -> Non
     rooms.refuse_mismatches(full.model_copy(update={"observe": (KindSpec(kind="machine"),)}))
     embedded = make_study({}, system="sqlite", workload_options=ycsb, **watched)
     with pytest.raises(
-        UserError, match=r"observe: database asks a server for its counters: mariadb, .*; sqlite is none"
+        UserError,
+        match=r"observe: database asks a server for its counters: drbd, galera, .*mariadb, .*; sqlite is none",
     ):
         rooms.refuse_mismatches(embedded)
 

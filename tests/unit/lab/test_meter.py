@@ -39,6 +39,21 @@ def test_what_the_device_did_is_in_mib_and_per_operation_in_bytes() -> None:
     }
 
 
+def test_what_was_sent_over_the_nodes_own_network_is_told_where_they_have_one() -> None:
+    before, after = Reading(0, None, None, 1000), Reading(1, None, None, 1000 + 3 * MIB)
+    assert Metered.between(before, after).responses(100) == {
+        "network_sent": 3.0, "network_sent_per_op": 3 * MIB / 100,
+    }  # fmt: skip
+    assert Metered.between(before, Reading(1, None, None)).responses(100) == {}
+    assert all(responses.lookup(name).better == "lower" for name in ("network_sent", "network_sent_per_op"))
+
+
+def test_the_meter_asks_the_system_for_it_before_and_after() -> None:
+    told = iter([5, 2 * MIB + 5])
+    meter = Meter(Device("tmpfs", "unknown"), [], lambda: next(told))
+    assert meter.end().responses(None) == {"network_sent": 2.0}
+
+
 def test_every_figure_of_the_meter_is_a_response_with_a_title() -> None:
     found = Metered.between(reading(0, system=StorageUse(0, 0)), reading(1, system=StorageUse(1, 1))).responses(1)
     assert len(found) == 6

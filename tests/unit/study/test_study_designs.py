@@ -52,6 +52,31 @@ def test_without_a_design_there_is_a_cell_for_each_combination(tmp_path: Path) -
     assert load(changed({6: "design: {kind: factorial}\nsystem:"}), tmp_path).cells == study.cells
 
 
+def test_combinations_that_are_named_are_left_out_of_all(tmp_path: Path) -> None:
+    study = load(changed({6: "design: {without: [{journal: wal, threads: 4}]}\nsystem:"}), tmp_path)
+    assert [cell.name for cell in study.cells] == [
+        "journal=delete threads=1", "journal=delete threads=4", "journal=wal threads=1",
+    ]  # fmt: skip
+    whole = load(changed({6: "design: {without: [{threads: 4}]}\nsystem:"}), tmp_path)
+    assert [cell.name for cell in whole.cells] == ["journal=delete threads=1", "journal=wal threads=1"]
+    assert [level.name for level in whole.factor("threads").levels] == ["1"]
+
+
+def test_what_a_study_of_two_stages_leaves_out_is_not_picked_from_either(tmp_path: Path) -> None:
+    lines = {
+        3: "factors:\n  mix: {a: {}, b: {}, c: {}}",
+        6: "design: {without: [{mix: c}, {mix: a, threads: 4}]}\ncompare: journal\nstages: {best: mix}\nsystem:",
+        15: "replicates: {min: 3, max: 5, precision_of: ratio}",
+    }
+    study = load(changed(lines), tmp_path)
+    assert study.stages is not None
+    assert {(cell.levels["mix"], cell.levels["threads"]) for cell in study.cells} == {
+        ("a", "1"),
+        ("b", "1"),
+        ("b", "4"),
+    }
+
+
 def test_a_fraction_has_its_cells_in_the_order_of_all(tmp_path: Path) -> None:
     study = load(text(f"design: {{kind: screening, fraction: 1/4, {THREADS}}}"), tmp_path)
     assert study.design.generators == ("D=AB", "E=AC")
@@ -138,8 +163,8 @@ MISTAKES: dict[str, tuple[str, str]] = {
     "an unknown key": (
         text("design: {kind: screening, generator: [E=ABCD]}"),
         (
-            "9: design.generator: unknown key; did you mean 'generators'? (keys: kind, runs, fraction, generators, "
-            "levels, cells)"
+            "9: design.generator: unknown key; did you mean 'generators'? (keys: kind, without, runs, fraction, "
+            "generators, levels, cells)"
         ),
     ),
     "a factor of more than two levels": (
@@ -213,6 +238,26 @@ MISTAKES: dict[str, tuple[str, str]] = {
     "no cells": (
         changed({6: "design: {kind: cells}\nsystem:"}),
         "6: design.cells: has no cell; list them as {factor: level}",
+    ),
+    "a combination left out of a factor that there is not": (
+        changed({6: "design: {without: [{jurnal: wal}]}\nsystem:"}),
+        "6: design.without[0].jurnal: unknown factor 'jurnal'; did you mean 'journal'? (factors: journal, threads)",
+    ),
+    "a combination left out twice": (
+        changed({6: "design: {without: [{journal: wal}, {journal: wal, threads: 1}]}\nsystem:"}),
+        "6: design.without[1]: leaves out nothing that is not left out before; drop it",
+    ),
+    "every combination left out": (
+        changed({6: "design: {without: [{threads: 1}, {threads: 4}]}\nsystem:"}),
+        "6: design.without: leaves out every combination; keep some of them",
+    ),
+    "a combination without a level": (
+        changed({6: "design: {without: [{}]}\nsystem:"}),
+        "6: design.without[0]: names no level; write {factor: level}",
+    ),
+    "combinations left out of named cells": (
+        changed({6: f"design: {{kind: cells, cells: [{WAL}], without: [{{threads: 4}}]}}\nsystem:"}),
+        "6: design.without: belongs to a design of kind factorial, and this one's is cells",
     ),
     "a cell without a level of a factor": (
         changed({6: "design: {kind: cells, cells: [{journal: wal}]}\nsystem:"}),

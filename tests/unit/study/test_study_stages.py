@@ -179,3 +179,29 @@ def test_a_scale_that_leaves_one_tuning_is_told_with_its_name(tmp_path: Path, mo
     text = changed({22: "    stages.levels.lite: [big]\n    stages.levels.none: [as-is]"})
     with pytest.raises(StudyError, match=r"stages.levels: no level of store has tuning 'wal'.*at scale 'smoke'"):
         dyno.study.check(written(tmp_path, text), KINDS)
+
+
+PUBLISHED = """\
+published:
+  tables:
+    - {file: figures.csv, response: throughput, value: rate, map: {store: store, threads: threads}}
+"""
+
+
+def test_published_figures_are_of_cells_that_have_no_tuning_any_more(tmp_path: Path) -> None:
+    (tmp_path / "figures.csv").write_text("store,threads,rate\nlite,1,10\nlite,4,20\nnone,1,30\n")
+    study = load(f"{STAGED}{PUBLISHED}", tmp_path)
+    assert study.published is not None
+    (table,) = study.published.tables
+    assert [(figure.levels, figure.value) for figure in table.figures] == [
+        ({"store": "lite", "threads": "1"}, 10.0),
+        ({"store": "lite", "threads": "4"}, 20.0),
+        ({"store": "none", "threads": "1"}, 30.0),
+    ]
+
+
+def test_a_published_figure_cannot_be_of_a_tuning(tmp_path: Path) -> None:
+    (tmp_path / "figures.csv").write_text("store,tuning,threads,rate\nlite,big,1,10\n")
+    text = f"{STAGED}{PUBLISHED}".replace("map: {store", "map: {tuning: tuning, store")
+    with pytest.raises(StudyError, match=r"map\.tuning: unknown factor 'tuning'"):
+        load(text, tmp_path)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -53,6 +54,12 @@ def test_its_run_is_measured(tmp_path: Path) -> None:
     assert measured.errors == {"transaction": {"ignored": 1}}
     assert measured.intervals is not None
     assert dict(measured.intervals.schema) == INTERVAL_COLUMNS
+    # Also those that it did after its last report.
+    assert measured.intervals["count"].sum() == 60
+    assert measured.intervals["end_ns"].max() == measured.measured_to_ns
+    # Also those that it did after its last report.
+    assert measured.intervals["count"].sum() == 60
+    assert measured.intervals["end_ns"].max() == measured.measured_to_ns
     # Its default of 10 s would cut a run of events short.
     assert {"--time=0", "--events=60", "--rand-seed=7", "--percentile=99"} <= set(runner.commands[0])
 
@@ -62,6 +69,23 @@ def test_with_a_rate_the_loop_is_open(tmp_path: Path) -> None:
     assert (measured.loop, measured.rate_per_s, measured.ended_by) == ("open", 40, "duration")
     assert measured.intervals is not None
     assert measured.intervals["count"].sum() == pytest.approx(80, abs=3)
+
+
+def test_reads_take_the_way_of_reads_where_there_is_one_and_say_where_there_is_none(tmp_path: Path) -> None:
+    reading = make(test="oltp_read_only", events=60, way="read_only", max_errors="5%")
+    runner = Saying(tmp_path, EVENTS)
+    at = {"user": "u", "database": "d", "host": "10.213.0.2", "port": 6446}
+    cluster = replace(MARIADB, settings=at, others={"read_only": {**at, "port": 6447}})
+    measured = reading.drive(runner, cluster, seed=1)
+    assert "--mysql-port=6447" in runner.commands[0]
+    assert len(measured.notes) == 1
+    alone = Saying(tmp_path, EVENTS)
+    measured = reading.drive(alone, replace(cluster, others={}), seed=1)
+    assert "--mysql-port=6446" in alone.commands[0]
+    assert measured.notes[-1] == "The system has no way in for reading alone: what was read was read where writes go."
+    first = Saying(tmp_path, EVENTS)
+    make(events=60, max_errors="5%").drive(first, cluster, seed=1)
+    assert "--mysql-port=6446" in first.commands[0]
 
 
 @pytest.mark.parametrize(
@@ -103,6 +127,10 @@ def test_a_failure_is_told_in_its_own_words(tmp_path: Path) -> None:
         ({}, "either events or duration"),
         ({"events": 1, "duration": "1 s"}, "either events or duration"),
         ({"duration": "1500 ms"}, "whole seconds"),
+        (
+            {"events": 1, "way": "read_only"},
+            "oltp_read_write writes, and way: read_only leads to nodes that are only read",
+        ),
         ({"test": "oltp_nothing", "events": 1}, "oltp_read_only"),
     ],
 )

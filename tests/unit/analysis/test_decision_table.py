@@ -1,0 +1,370 @@
+"""The decision table: planted bests are found, and where noise hides them it says that it cannot tell."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Callable, Mapping
+
+import pytest
+from rich.console import Console
+from small_studies import Runs, study
+
+from dyno.analysis import analyse
+from dyno.analysis.comparisons import compare
+from dyno.analysis.decisions import decisions
+from dyno.analysis.table import tabulate
+from dyno.model.findings import DecisionTable, Findings
+from dyno.model.study import Study
+from dyno.model.usage import Usage
+from dyno.report import terminal, to_csv
+from dyno.report.decisions import decisions_to_csv, shown
+from dyno.systems.simulated import SimulatedOptions, throughput
+
+Truth = Callable[[Mapping[str, str]], float]
+
+FACTORS = {"solution": ["group", "galera", "disk"], "test": ["write", "read"], "threads": [1, 8, 16, 32]}
+
+
+def simulated(plan: Study, truth: Truth, *, cov: float, blocks: int = 6, seed: int = 1, **fields) -> Runs:
+    """Runs of the simulated system, of that true mean in each cell; its noise goes by the place in time."""
+    runs = Runs(plan)
+    for block in range(blocks):
+        for cell in plan.cells:
+            options = SimulatedOptions(mean=truth(cell.levels), noise="normal", cov=f"{100 * cov}%", seed=seed)
+            runs.add(cell.index, block, throughput(options, len(runs) + 1), **fields)
+    return runs
+
+
+def planted(at: Mapping[str, str]) -> float:
+    """Writes: group is 1.5 times the others. Reads: disk is ahead of group to 8 threads, group from 16 on."""
+    n = int(at["threads"])
+    if at["test"] == "write":
+        return {"group": 150.0, "galera": 100.0, "disk": 90.0}[at["solution"]] * n**0.5
+    return {"group": 100.0 * n, "galera": 20.0 * n**0.9, "disk": 300.0 * n**0.5}[at["solution"]]
+
+
+def found(plan: Study, runs: Runs, **asked) -> Findings:
+    return analyse(plan, runs, ended="done", **asked)
+
+
+def table(plan: Study, runs: Runs, **asked) -> DecisionTable:
+    first, *_ = found(plan, runs, **asked).decisions
+    return first
+
+
+@pytest.fixture(scope="module")
+def decided() -> DecisionTable:
+    plan = study(FACTORS, compare="solution")
+    return table(plan, simulated(plan, planted, cov=0.02))
+
+
+def test_a_planted_best_is_found_at_each_combination(decided) -> None:
+    assert {(each.levels["test"], each.levels["threads"]): each.best for each in decided.combinations} == {
+        **{("write", threads): "group" for threads in ("1", "8", "16", "32")},
+        ("read", "1"): "disk",
+        ("read", "8"): "disk",
+        ("read", "16"): "group",
+        ("read", "32"): "group",
+    }
+    assert {each.verdict for each in decided.combinations} == {"best"}
+    assert decided.sentence == "Of 8 combinations, a best solution is shown in 8 (group in 6 and disk in 2)."
+
+
+def test_the_answer_counts_what_is_decided_where_there_are_more_than_two(decided, whole) -> None:
+    assert whole.answer.endswith(decided.sentence)
+    of_two = study({"solution": ["a", "b"], "threads": [1, 2]}, compare="solution")
+    told = found(of_two, simulated(of_two, lambda at: {"a": 100.0, "b": 200.0}[at["solution"]], cov=0.02))
+    assert told.decisions[0].sentence not in told.answer
+
+
+def test_the_ratio_is_that_to_the_runner_up_and_its_interval_holds_the_truth(decided) -> None:
+    for each in decided.combinations:
+        rivals = [planted({**each.levels, "solution": name}) for name in ("group", "galera", "disk")]
+        first, second, _ = sorted(rivals, reverse=True)
+        assert each.ci is not None
+        assert each.ci[0] * 0.99 < first / second < each.ci[1] * 1.01
+        assert each.n == 6
+        assert each.p_adjusted is not None
+        assert each.p_adjusted < 0.05
+    at = next(each for each in decided.combinations if each.levels == {"test": "write", "threads": "8"})
+    assert at.runner_up == "galera"
+    assert at.sentence.startswith("With test=write threads=8, group is the best: group has 1.5")
+    assert "] the throughput of galera, the runner-up (adjusted p " in at.sentence
+    assert at.sentence.endswith(", n = 6).")
+
+
+def test_neighbouring_levels_with_one_decision_are_a_range_and_the_crossing_stands_between(decided) -> None:
+    write, read = decided.rows
+    assert (decided.factor, decided.over) == ("solution", "threads")
+    assert [(each.levels, each.best) for each in write.ranges] == [(("1", "8", "16", "32"), "group")]
+    assert [(each.levels, each.best) for each in read.ranges] == [(("1", "8"), "disk"), (("16", "32"), "group")]
+    assert (read.within, write.crossings) == ({"test": "read"}, ())
+    (crossing,) = read.crossings
+    assert {crossing.a, crossing.b} == {"group", "disk"}
+    assert crossing.ci[0] < 9 < crossing.ci[1] < 12
+    assert write.sentence == "With test=write: group at all levels of threads, 1 to 32."
+    assert read.sentence.startswith("With test=read: disk up to threads 8; group from threads 16 on. ")
+    assert "and a lower one beyond." in read.sentence or "and a higher one beyond." in read.sentence
+
+
+def test_a_range_shows_the_ratio_that_is_nearest_to_1(decided) -> None:
+    read = decided.rows[1]
+    assert [each.at for each in read.ranges] == ["8", "16"]
+    for each in read.ranges:
+        own = [one.ratio for one in decided.combinations if one.levels["test"] == "read"
+               and one.levels["threads"] in each.levels]  # fmt: skip
+        assert each.ratio == min(own)
+
+
+def test_a_crossing_of_what_could_not_be_the_best_stands_in_no_row() -> None:
+    plan = study({"solution": ["a", "b", "c"], "threads": [1, 2, 8, 16]}, compare="solution")
+    truth = {"a": lambda n: 1000.0 * n, "b": lambda n: 100.0 * n**0.5, "c": lambda n: 50.0 * n}
+    findings = found(plan, simulated(plan, lambda at: truth[at["solution"]](int(at["threads"])), cov=0.02))
+    assert [(each.a, each.b) for each in findings.shapes[0].crossings if each.ci] == [("b", "c")]
+    assert findings.decisions[0].rows[0].crossings == ()
+
+
+def test_where_noise_hides_the_best_it_cannot_tell_and_leaves_the_true_best_in() -> None:
+    plan = study(FACTORS, compare="solution", min=5, max=5)
+    wrong = lost = 0
+    for seed in range(25):
+        # disk is 3 % better, in noise of 20 %
+        runs = simulated(plan, lambda at: 103.0 if at["solution"] == "disk" else 100.0, cov=0.2, blocks=5, seed=seed)
+        of_seed = table(plan, runs)
+        wrong += any(each.best not in (None, "disk") for each in of_seed.combinations)
+        lost += any("disk" not in each.could_be for each in of_seed.combinations)
+        assert sum(each.verdict == "cannot tell" for each in of_seed.combinations) >= 6
+    # 2.5 % of studies at the most would be wrong anywhere: the chance of three in 25 is below 0.03.
+    assert (wrong <= 2, lost <= 2) == (True, True)
+
+
+def test_what_is_shown_to_be_worse_is_out_and_the_rest_cannot_be_told() -> None:
+    plan = study({"solution": ["a", "b", "c"], "threads": [1, 2]}, compare="solution")
+    truth = {"a": 100.0, "b": 101.0, "c": 30.0}
+    of_two = table(plan, simulated(plan, lambda at: truth[at["solution"]], cov=0.1))
+    for each in of_two.combinations:
+        assert each.verdict == "cannot tell"
+        assert set(each.could_be) == {"a", "b"}
+        assert each.best is None
+        assert each.runner_up == each.could_be[1]
+        assert each.ratio is not None
+        assert "cannot tell between " in each.sentence
+        assert "c" not in each.could_be
+    (row,) = of_two.rows
+    assert len(row.ranges) == 1  # whichever of the two is ahead
+    assert "cannot tell between " in row.sentence
+    assert of_two.sentence == "Of 2 combinations, a best solution is shown in 0, in 2 it cannot be told."
+
+
+def test_those_that_are_shown_to_be_equal_are_alike() -> None:
+    plan = study({"solution": ["a", "b", "c"], "threads": [1, 2]}, compare="solution", min=10, max=10)
+    truth = {"a": 100.0, "b": 100.0, "c": 30.0}
+    equal = table(plan, simulated(plan, lambda at: truth[at["solution"]], cov=0.002, blocks=10))
+    assert {each.verdict for each in equal.combinations} == {"alike"}
+    assert "are shown to be alike" in equal.combinations[0].sentence
+    assert "shown to be alike at all levels of threads, 1 to 2." in equal.rows[0].sentence
+    assert equal.sentence.endswith("in 2 those that could be are shown to be alike.")
+
+
+def test_smoke_is_not_judged() -> None:
+    plan = study(FACTORS, compare="solution").model_copy(update={"scale": "smoke"})
+    smoke = table(plan, simulated(plan, planted, cov=0.02))
+    assert {each.verdict for each in smoke.combinations} == {"not judged"}
+    assert {(each.best, each.could_be, each.ratio, each.runner_up) for each in smoke.combinations} == {
+        (None, (), None, None)
+    }
+    assert [(each.verdict, len(each.levels)) for row in smoke.rows for each in row.ranges] == [("not judged", 4)] * 2
+    assert smoke.rows[0].sentence == "With test=write: not judged at scale smoke."
+    assert smoke.sentence.startswith("Which solution is the best is not judged: ")
+    assert all(row.crossings == () for row in smoke.rows)
+    told = " ".join([smoke.sentence, *(each.sentence for each in (*smoke.combinations, *smoke.rows))])
+    assert "is the best:" not in told
+
+
+def test_of_a_latency_the_lowest_is_the_best() -> None:
+    plan = study({"solution": ["a", "b", "c"], "threads": [1, 2]}, compare="solution", of="latency_p99")
+    truth, runs = {"a": 9.0, "b": 3.0, "c": 6.0}, Runs(plan)
+    for block in range(6):
+        for cell in plan.cells:
+            value = truth[cell.levels["solution"]] * (1 + 0.01 * ((block * 7 + cell.index * 3) % 5))
+            runs.add(cell.index, block, responses={"latency_p99": value})
+    lowest = table(plan, runs)
+    assert (lowest.response, lowest.better) == ("latency_p99", "lower")
+    assert {(each.best, each.runner_up) for each in lowest.combinations} == {("b", "c")}
+    ratio = lowest.combinations[0].ratio
+    assert ratio is not None
+    assert 0.48 < ratio < 0.52
+    assert "(lower is better; adjusted p " in lowest.combinations[0].sentence
+
+
+def test_total_time_and_latencies_are_decided_beside_throughput() -> None:
+    plan = study({"solution": ["a", "b", "c"], "threads": [1, 2]}, compare="solution")
+    runs = Runs(plan)
+    for block in range(6):
+        for cell in plan.cells:
+            value = (100.0 + 50 * (cell.levels["solution"] == "b")) * (1 + 0.01 * ((block + cell.index) % 3))
+            figures = {"throughput": value, "elapsed": 1000 / value, "latency_p99": 10.0 + block % 2, "cpu_per_op": 9.0}
+            runs.add(cell.index, block, responses=figures)
+    tables = found(plan, runs).decisions
+    assert [each.response for each in tables] == ["throughput", "elapsed", "latency_p99"]
+    assert {each.best for each in tables[1].combinations} == {"b"}
+
+
+def test_a_solution_without_runs_is_held_against_none_and_the_best_is_said_of_the_others() -> None:
+    plan = study({"solution": ["a", "b", "c"], "threads": [1, 2]}, compare="solution")
+    full = simulated(plan, lambda at: {"a": 100.0, "b": 50.0, "c": 500.0}[at["solution"]], cov=0.02)
+    runs = Runs(plan)
+    for run in full:
+        if plan.cells[run.slot.cell].levels["solution"] != "c":
+            runs.add(run.slot.cell, run.slot.block, run.responses["throughput"])
+    others = table(plan, runs)
+    assert {(each.best, each.apart) for each in others.combinations} == {("a", ("c",))}
+    assert others.combinations[0].sentence.endswith("; c cannot be held against them.")
+    assert shown(found(plan, runs))[0].lines[0].apart == "c"
+
+
+def test_latencies_of_an_open_loop_are_not_held_against_those_of_closed_ones() -> None:
+    plan = study({"solution": ["a", "b", "c"], "threads": [1, 2]}, compare="solution", of="latency_p99")
+    runs = Runs(plan)
+    for block in range(6):
+        for cell in plan.cells:
+            name = cell.levels["solution"]
+            value = {"a": 5.0, "b": 9.0, "c": 1.0}[name] * (1 + 0.01 * ((block + cell.index) % 3))
+            runs.add(cell.index, block, responses={"latency_p99": value}, loop="open" if name == "c" else "closed")
+    assert {(each.best, each.apart) for each in table(plan, runs).combinations} == {("a", ("c",))}
+
+
+def test_where_no_two_can_be_held_against_each_other_nothing_is_decided() -> None:
+    plan = study({"solution": ["a", "b", "c"], "threads": [1, 2]}, compare="solution")
+    runs = simulated(plan, lambda _: 100.0, cov=0.02)
+    some = Runs(plan)
+    for run in runs:
+        if plan.cells[run.slot.cell].levels["threads"] == "1" or run.slot.block == 0:
+            some.add(run.slot.cell, run.slot.block, run.responses["throughput"])
+    last = table(plan, some).combinations[1]
+    assert (last.verdict, last.best, last.could_be) == ("cannot tell", None, ())
+    assert "no two can be held against each other" in last.sentence
+    assert found(plan, Runs(plan)).decisions == ()
+
+
+def test_verdicts_in_a_circle_leave_all_of_it_open() -> None:
+    plan = study({"solution": ["a", "b", "c"]}, compare="solution")
+    runs = simulated(plan, lambda at: {"a": 100.0, "b": 200.0, "c": 300.0}[at["solution"]], cov=0.02)
+    made = tabulate(plan, runs)
+    compared = compare(plan, made, ["throughput"], {})
+    cells = found(plan, runs).cells
+    (straight,) = decisions(plan, made, compared, cells, (), ())
+    assert straight.combinations[0].best == "c"
+    turned = [
+        (pair, each.model_copy(update={"verdict": "lower"}) if (each.a, each.b) == ("a", "c") else each)
+        for pair, each in compared
+    ]
+    (circle,) = decisions(plan, made, turned, cells, (), ())
+    assert circle.combinations[0].verdict == "cannot tell"
+    assert set(circle.combinations[0].could_be) == {"a", "b", "c"}
+
+
+def test_without_an_ordered_factor_each_combination_is_a_row() -> None:
+    plan = study({"solution": ["a", "b"], "test": ["write", "read"]}, compare="solution")
+    truth = {"a": 100.0, "b": 200.0}
+    rows = table(plan, simulated(plan, lambda at: truth[at["solution"]], cov=0.02))
+    assert rows.over is None
+    assert [(row.within, [each.levels for each in row.ranges]) for row in rows.rows] == [
+        ({"test": "write"}, [()]),
+        ({"test": "read"}, [()]),
+    ]
+    assert rows.rows[0].sentence == "With test=write: b."
+
+
+@pytest.mark.parametrize(
+    ("factors", "compared"),
+    [({"solution": ["a", "b"]}, "solution"), ({"solution": ["a", "b"], "threads": [1, 2]}, None)],
+)
+def test_one_comparison_or_none_makes_no_table(factors, compared) -> None:
+    plan = study(factors, compare=compared)
+    assert found(plan, simulated(plan, lambda _: 100.0, cov=0.02)).decisions == ()
+
+
+def test_a_throughput_that_was_given_decides_nothing() -> None:
+    plan = study({"solution": ["a", "b", "c"], "threads": [1, 2]}, compare="solution")
+    runs = simulated(plan, lambda at: {"a": 1.0, "b": 2.0, "c": 3.0}[at["solution"]] * 100, cov=0.01, loop="open")
+    assert found(plan, runs).decisions == ()
+
+
+def test_what_each_takes_stands_beside_from_facts_responses_and_use() -> None:
+    plan = study({"solution": ["group", "disk"], "threads": [1, 2]}, compare="solution")
+    runs, used = Runs(plan), {}
+    for block in range(4):
+        for cell in plan.cells:
+            group, n = cell.levels["solution"] == "group", int(cell.levels["threads"])
+            figures = {"throughput": 100.0 + block, "network_sent_per_op": 3000.0 * n if group else 1000.0}
+            status = {"cluster.servers": 3.0 if group else 2.0}
+            if group:
+                status |= {"cluster.memory_bytes": 1200.0 * 2**20, "cluster.conflicts": 5.0, "cluster.certified": 100.0}
+            runs.add(cell.index, block, responses=figures, status=status)
+            used[len(runs)] = Usage(
+                seconds=5.0,
+                operations=500.0,
+                samples=5,
+                cpus=2,
+                per_op={"server.cpu": 2e-3 if group else 1e-3},
+                per_s={"server.cpu": 0.2},
+                means={"server.proc.rss": 900 * 2**20},
+            )
+    findings = found(plan, runs, used=used)
+    (row,) = findings.decisions[0].rows
+    costs = {(each.level, each.resource): (each.low, each.high) for each in row.costs}
+    assert costs["group", "server.nodes"] == (3, 3)
+    assert costs["disk", "server.nodes"] == (2, 2)
+    assert costs["group", "server.cpu"] == pytest.approx((2000, 2000))
+    assert costs["group", "server.memory"] == pytest.approx((1200, 1200))  # with what the samples do not watch
+    assert costs["disk", "server.memory"] == pytest.approx((900, 900))
+    assert costs["group", "network_sent_per_op"] == (3000, 6000)
+    (made,) = shown(findings)
+    assert made.costs[0] == "servers that the system consists of"
+    assert made.brief == ("server.nodes", "server.memory (MiB)", "server.cpu (us)", "network_sent_per_op (B)")
+    assert made.cost_lines[0].figures[0] == "3"
+    assert [line.level for line in made.cost_lines] == ["group", "disk"]
+    assert made.cost_lines[0].figures[3] == "3,000 to 6,000"
+    conflicts = [each for each in findings.resources if each.resource == "server.conflicts"]
+    assert {(each.levels["solution"], each.mean) for each in conflicts} == {("group", 0.05), ("disk", None)}
+    nodes = [each for each in findings.resources if each.resource == "server.nodes"]
+    assert {(each.levels["solution"], each.mean) for each in nodes} == {("group", 3.0), ("disk", 2.0)}
+
+
+def test_runs_that_tell_nothing_have_no_costs(decided) -> None:
+    assert all(row.costs == () for row in decided.rows)
+
+
+# ---- how it is shown
+
+
+@pytest.fixture(scope="module")
+def whole() -> Findings:
+    plan = study(FACTORS, compare="solution")
+    return found(plan, simulated(plan, planted, cov=0.02))
+
+
+def test_the_terminal_has_a_line_for_each_range(whole) -> None:
+    out = io.StringIO()
+    terminal.show(whole, Console(file=out, width=200))
+    text = out.getvalue()
+    assert "Which solution has the highest throughput" in text
+    (line,) = [line for line in text.splitlines() if line.startswith("read")]
+    assert line.split()[1:5] == ["1", "to", "8", "disk"]
+
+
+def test_the_csv_says_how_each_cell_stands(whole) -> None:
+    rows = [row for row in csv.DictReader(io.StringIO(to_csv(whole))) if row["response"] == "throughput"]
+    standing = {(row["levels.solution"], row["levels.test"], row["levels.threads"]): row["standing"] for row in rows}
+    assert standing["group", "write", "1"] == "best"
+    assert standing["galera", "read", "32"] == "shown to be worse"
+    assert set(standing.values()) == {"best", "shown to be worse"}
+
+
+def test_the_table_as_csv_has_a_line_for_each_combination(whole) -> None:
+    rows = list(csv.DictReader(io.StringIO(decisions_to_csv(whole.decisions[0]))))
+    assert len(rows) == 8
+    assert rows[0]["best"] == "group"
+    assert float(rows[0]["ci_low"]) < 1.5 < float(rows[0]["ci_high"]) * 1.02
