@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path as FilePath
 from pathlib import PurePosixPath
@@ -183,30 +183,29 @@ class _Reader:
         table = None if text is None else figures.parse(text, str(self.folder / spec.file), self.problems)
         return None if table is None else Removals(self.root, self.problems).table(spec, table, path)
 
+    def _levels(self, factor: str, names: Iterable[str], path: Path) -> bool:
+        """Whether there is such a factor; a problem for each of its levels, which are keys here, that is not there."""
+        if not self.known.factor(factor, self.root, path, self.problems):
+            return False
+        for level in names:
+            if level not in self.known.levels[factor]:
+                _, _, place = deepest(self.root, (*path, level))
+                text = not_found("level", level, self.known.levels[factor], f"levels of {factor}")
+                self.problems.append(Problem(place, dotted((*path, level)), text))
+        return True
+
     def _check(self, spec: TableSpec, unit: str, path: Path) -> None:
         """That each factor has its column or its level, and that what is said of the figures fits together."""
         _, node, _ = deepest(self.root, path)
         named = [self.known.factor(factor, self.root, (*path, "map", factor), self.problems) for factor in spec.map]
         self.known.chosen(spec.at, self.root, (*path, "at"), self.problems)
         for factor, names in spec.levels.items():
-            here = (*path, "levels", factor)
-            if self.known.factor(factor, self.root, here, self.problems):
-                for level in names:
-                    if level not in self.known.levels[factor]:
-                        _, _, place = deepest(self.root, (*here, level))
-                        text = not_found("level", level, self.known.levels[factor], f"levels of {factor}")
-                        self.problems.append(Problem(place, dotted((*here, level)), text))
-                if factor not in spec.map:
-                    _, _, place = deepest(self.root, here)
-                    self.problems.append(Problem(place, dotted(here), f"no column holds {factor}; name it under map"))
+            if self._levels(factor, names, (*path, "levels", factor)) and factor not in spec.map:
+                here = (*path, "levels", factor)
+                _, _, place = deepest(self.root, here)
+                self.problems.append(Problem(place, dotted(here), f"no column holds {factor}; name it under map"))
         for factor, names in spec.unlike.items():
-            here = (*path, "unlike", factor)
-            if self.known.factor(factor, self.root, here, self.problems):
-                for level in names:
-                    if level not in self.known.levels[factor]:
-                        _, _, place = deepest(self.root, (*here, level))
-                        text = not_found("level", level, self.known.levels[factor], f"levels of {factor}")
-                        self.problems.append(Problem(place, dotted((*here, level)), text))
+            self._levels(factor, names, (*path, "unlike", factor))
         both = sorted(set(spec.map) & set(spec.at))
         neither = [factor for factor in self.known.levels if factor not in spec.map and factor not in spec.at]
         if both:
