@@ -8,6 +8,7 @@ use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::sync::Barrier;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
 
 use dyno_berkeley::{Access, Direction, Kind, Log, Options, Product, Session, Store};
 
@@ -32,7 +33,18 @@ impl Folder {
     }
 
     fn open(&self, options: &Options) -> Store {
-        Store::open(&self.0, &NAMES, options).unwrap()
+        // A child that another test starts has the lock of a store that was closed meanwhile until it is executed.
+        let begun = Instant::now();
+        loop {
+            match Store::open(&self.0, &NAMES, options) {
+                Err(error)
+                    if error.kind == Kind::Busy && begun.elapsed() < Duration::from_secs(5) =>
+                {
+                    std::thread::yield_now();
+                }
+                opened => return opened.unwrap(),
+            }
+        }
     }
 }
 

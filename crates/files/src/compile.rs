@@ -48,6 +48,7 @@ impl Defined {
     pub fn fileset(&self, number: usize) -> Compiled<Plan> {
         let fileset = &self.filesets[number];
         let (attributes, variables) = (&fileset.attributes, &self.variables);
+        variables.refuse_senseless(attributes)?;
         let whole = |key, default: u64| {
             attributes
                 .get(key)
@@ -170,11 +171,10 @@ impl Defined {
             ));
         }
         compiler.find_targets()?;
-        compiler.program.rate = self
-            .rate
-            .as_ref()
-            .map(|value| self.variables.number(value))
-            .transpose()?;
+        if let Some(value) = &self.rate {
+            self.variables.refuse_negative("rate", value)?;
+            compiler.program.rate = Some(self.variables.number(value)?);
+        }
         Ok(compiler.program)
     }
 }
@@ -211,6 +211,7 @@ impl<'a> Compiler<'a> {
     fn process(&mut self, process_index: usize, process: &ast::Process) -> Compiled<()> {
         let variables = &self.defined.variables;
         let attributes = &process.attributes;
+        variables.refuse_senseless(attributes)?;
         let name = match attributes.get(ProcessAttribute::Name) {
             Some(value) => variables.name(value)?,
             None => return Err(self.error(process.at, "the process has no name")),
@@ -225,6 +226,7 @@ impl<'a> Compiler<'a> {
         };
         for thread in &process.threads {
             let attributes = &thread.attributes;
+            variables.refuse_senseless(attributes)?;
             let number = |key, default: u64| {
                 attributes
                     .get(key)
@@ -303,6 +305,7 @@ impl<'a> Compiler<'a> {
                 Some(value) => format!("{prefix}{}", variables.name(value)?),
                 None => return Err(self.error(flowop.at, "the flowop has no name")),
             };
+            variables.refuse_senseless(&flowop.attributes)?;
             match &flowop.kind {
                 FlowopKind::Known(kind) => {
                     let operation = self.operation(flowop, *kind, name, variables, inside)?;
@@ -317,6 +320,7 @@ impl<'a> Compiler<'a> {
                             format!("flowop {of} is made of itself, or composites are more than {DEEPEST_COMPOSITE} deep"),
                         ));
                     }
+                    defined.variables.refuse_senseless(&composite.attributes)?;
                     let inner = variables.within(composite, flowop)?;
                     let times = match flowop.attributes.get(FlowopAttribute::Iters) {
                         Some(value) => variables.number(value)?,

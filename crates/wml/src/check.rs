@@ -319,6 +319,8 @@ impl Checker<'_> {
     fn eventgen(&mut self, rate: Option<&Value>) {
         let Some(value) = rate else { return };
         self.rate = Rate::Given;
+        let refused = self.variables.refuse_negative("rate", value);
+        self.result(refused);
         let number = self.variables.number(value);
         if let Some(number) = self.result(number)
             && number.fixed() == Some(0.0)
@@ -398,6 +400,8 @@ impl Checker<'_> {
         } else {
             "the fileset"
         };
+        let refused = self.variables.refuse_senseless(attributes);
+        self.result(refused);
         for key in [A::Path, A::Name] {
             if let Some(value) = attributes.get(key) {
                 let text = self.variables.name(value);
@@ -637,6 +641,8 @@ impl Checker<'_> {
 
     /// Says of each thread whether there is any of it.
     fn process(&mut self, process: &Process) -> Vec<bool> {
+        let refused = self.variables.refuse_senseless(&process.attributes);
+        self.result(refused);
         let none = self.instances(&process.attributes, ProcessAttribute::Instances) == Some(0.0);
         if none {
             self.warning(
@@ -650,6 +656,8 @@ impl Checker<'_> {
         }
         let mut runs = Vec::with_capacity(process.threads.len());
         for thread in &process.threads {
+            let refused = self.variables.refuse_senseless(&thread.attributes);
+            self.result(refused);
             self.name_of(
                 thread.at,
                 thread.attributes.get(ThreadAttribute::Name),
@@ -705,6 +713,8 @@ impl Checker<'_> {
     fn facts(&mut self, step: &Step<'_>) -> Facts {
         use FlowopAttribute as A;
         let attributes = &step.flowop.attributes;
+        let refused = step.variables.refuse_senseless(attributes);
+        self.result(refused);
         let number = |checker: &mut Self, key: A| match attributes.get(key) {
             Some(value) => {
                 let number = step.variables.number(value);
@@ -765,7 +775,7 @@ impl Checker<'_> {
         let what = format!("{} {}", step.kind.name(), quote(&step.name));
         for (key, slot) in [("fd", facts.fd), ("srcfd", facts.source)] {
             if let Some(slot) = slot
-                && !(0.0..=127.0).contains(&slot)
+                && slot > 127.0
             {
                 self.error(at, format!("{what}: {key} is {slot}, expected 0 to 127"));
             }
@@ -880,7 +890,7 @@ impl Checker<'_> {
             step.kind,
             T::Read | T::Write | T::AioWrite | T::AppendFile | T::AppendFileRand
         );
-        if sized && size < 1.0 {
+        if sized && (0.0..1.0).contains(&size) {
             let written = step
                 .flowop
                 .attributes

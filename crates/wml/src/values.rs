@@ -6,9 +6,10 @@ use std::sync::Arc;
 use dyno_load::Random;
 
 use crate::ast::{
-    Assigned, Assignment, Composite, CustomVariable, CvarAttribute, Fileset, FilesetAttribute,
-    Flowop, Operator, ParameterValue, Part, Piece, Position, RandomLaw, RandomSource,
-    RandomVariable, RandvarAttribute, Script, Text, Value, ValueKind, Variable,
+    Assigned, Assignment, Attributes, Composite, CustomVariable, CvarAttribute, Fileset,
+    FilesetAttribute, Flowop, Key, Operator, ParameterValue, Part, Piece, Position,
+    ProcessAttribute, RandomLaw, RandomSource, RandomVariable, RandvarAttribute, Script, Text,
+    Value, ValueKind, Variable, Wanted,
 };
 use crate::distribution::{CustomParameters, Distribution, RandomParameters};
 use crate::error::Error;
@@ -413,6 +414,52 @@ impl Variables {
         }
     }
 
+    /// Refuses what no attribute of an object means: a number below 0, and a percentage above 100. Cut off, either
+    /// would be another workload than the one that is written. With `compat` a percentage may be above 100, which
+    /// filebench takes for all; below 0 it reads no number either.
+    pub fn refuse_senseless<K: Key>(&self, attributes: &Attributes<K>) -> Read<()> {
+        for attribute in attributes {
+            let (key, value) = (attribute.key.name(), &attribute.value);
+            match attribute.key.about().wanted {
+                // The only one that takes something off.
+                Wanted::Number if key == ProcessAttribute::Nice.name() => {}
+                Wanted::Number | Wanted::Any => self.refuse_negative(key, value)?,
+                Wanted::Percentage => {
+                    self.refuse_negative(key, value)?;
+                    if !self.compat && self.plain_number(value).is_some_and(|read| read > 100.0) {
+                        return Err(self.error(
+                            value.at,
+                            format!(
+                                "{key} is {}, expected a percentage from 0 to 100",
+                                self.shown(value)
+                            ),
+                        ));
+                    }
+                }
+                Wanted::Name | Wanted::Text | Wanted::Boolean => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// Refuses a number below 0; what is none, or a random one, is for others to judge.
+    pub fn refuse_negative(&self, key: &str, value: &Value) -> Read<()> {
+        match self.plain_number(value) {
+            Some(read) if read < 0.0 => Err(self.error(
+                value.at,
+                format!(
+                    "{key} is {}, expected a number that is not below 0",
+                    self.shown(value)
+                ),
+            )),
+            _ => Ok(()),
+        }
+    }
+
+    fn plain_number(&self, value: &Value) -> Option<f64> {
+        self.number(value).ok()?.fixed()
+    }
+
     /// Reads yes or no; a number is yes unless it is 0.
     pub fn boolean(&self, value: &Value) -> Read<bool> {
         let held = self.held_by(value)?;
@@ -435,7 +482,7 @@ impl Variables {
         })
     }
 
-    /// Reads a percentage, at most 100; yes is 100.
+    /// Reads a percentage; yes is 100, and so is what is above (see [`Self::refuse_senseless`]).
     pub fn percentage(&self, value: &Value) -> Read<f64> {
         if let Held::Boolean(value) = self.held_by(value)? {
             return Ok(if value { 100.0 } else { 0.0 });

@@ -6,6 +6,9 @@ use dyno_wml::{Finding, Severity, Variables, check, parse};
 
 const FILESET: &str = "define fileset name=set,path=/tmp,entries=10,dirwidth=5,size=16k\n";
 
+const PROCESS: &str =
+    "define process name=p { thread name=t { flowop statfile name=s,filesetname=set } }\n";
+
 fn findings_of(text: &str) -> Vec<Finding> {
     let script = parse(text, "test.f").unwrap();
     check(
@@ -89,6 +92,76 @@ fn a_name_that_nobody_defines_is_an_error() {
     ] {
         one(findings(flowops), expected);
     }
+}
+
+#[test]
+fn a_number_below_0_is_refused_by_its_key_and_never_taken_for_0() {
+    // `rate=-1` was no limit, and `instances=-2` no thread.
+    let of_fileset = |attribute: &str| {
+        format!("define fileset name=set,path=/tmp,{attribute}\n{PROCESS}run 5\n")
+    };
+    for (text, expected) in [
+        (
+            format!("eventgen rate=-1\n{FILESET}{PROCESS}run 5\n"),
+            "test.f:1:15: error: rate is `-1`, expected a number that is not below 0",
+        ),
+        (
+            format!("set $slow=-0.5\neventgen rate=$slow\n{FILESET}{PROCESS}run 5\n"),
+            "test.f:2:15: error: rate is $slow (`-0.5`), expected",
+        ),
+        (
+            of_fileset("entries=10,dirwidth=5,size=-4k"),
+            "error: size is `-4096`",
+        ),
+        (
+            of_fileset("entries=-10,dirwidth=5"),
+            "error: entries is `-10`",
+        ),
+        (
+            of_fileset("entries=10,dirwidth=-5"),
+            "error: dirwidth is `-5`",
+        ),
+        (
+            of_fileset("entries=10,dirwidth=5,prealloc=-80"),
+            "error: prealloc is `-80`",
+        ),
+        (
+            of_fileset("entries=10,dirwidth=5,prealloc=180"),
+            "test.f:1:66: error: prealloc is `180`, expected a percentage from 0 to 100",
+        ),
+        (
+            format!(
+                "{FILESET}define process name=p,instances=-2 {{ thread name=t {{ flowop hog name=h,value=1 }} }}\nrun 5\n"
+            ),
+            "error: instances is `-2`",
+        ),
+    ] {
+        of_text(&text, expected);
+    }
+    for (flowops, expected) in [
+        (
+            "flowop read name=a,filesetname=set,iosize=-4k",
+            "test.f:4:43: error: iosize is `-4096`, expected",
+        ),
+        (
+            "flowop statfile name=a,filesetname=set,fd=-1",
+            "error: fd is `-1`, expected",
+        ),
+        ("flowop delay name=a,value=-1", "error: value is `-1`"),
+    ] {
+        one(findings(flowops), expected);
+    }
+}
+
+#[test]
+fn a_niceness_may_be_below_0_and_filebench_takes_any_large_percentage() {
+    let text = format!(
+        "define fileset name=set,path=/tmp,entries=10,dirwidth=5,prealloc=180\n{}run 5\n",
+        PROCESS.replace("name=p", "name=p,nice=-5")
+    );
+    let script = parse(&text, "test.f").unwrap();
+    let findings = check(&script, Variables::new("test.f", true), &|_| None);
+    assert_eq!(findings, []);
 }
 
 #[test]

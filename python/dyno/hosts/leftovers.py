@@ -19,6 +19,8 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+from dyno.hosts import holders
+
 TOKEN_VARIABLE = "DYNO_SESSION"
 """Every process that a session starts carries the session's token under this name in its environment."""
 
@@ -34,6 +36,7 @@ _KILL_LIMIT_S = 10.0
 _ASK_LIMIT_S = 5.0
 _BUSY_LIMIT_S = 10.0
 _BETWEEN_LOOKS_S = 0.01
+_BOOT = Path("/proc/sys/kernel/random/boot_id")
 _LOOP_CLR_FD = 0x4C01  # linux/loop.h
 _IPC_RMID = 0  # linux/ipc.h
 _SIOCSIFFLAGS = 0x8914  # linux/sockios.h
@@ -162,6 +165,16 @@ def unmount(target: str) -> None:
             time.sleep(_BETWEEN_LOOKS_S)
 
 
+def released_within(limit: float, device: Path) -> bool:
+    """Whether nobody has a device any more that was unmounted, `limit` seconds from now at the latest."""
+    deadline = time.monotonic() + limit
+    while holders.in_use(device):
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(_BETWEEN_LOOKS_S)
+    return True
+
+
 def loop_devices(file: str) -> list[Path]:
     """The loop devices that a file backs, also one that was removed meanwhile."""
     found = []
@@ -175,10 +188,40 @@ def loop_devices(file: str) -> list[Path]:
     return found
 
 
+def attached_as(device: Path) -> dict[str, str]:
+    """What tells a loop device with the file that it has now from the same with another one; empty if nothing does.
+
+    Of a file whose file system is gone, as that of a program that was killed, the kernel no longer has a path.
+    """
+    try:
+        return {"device": device.name, "sequence": _sequence(device.name), "boot": _BOOT.read_text().strip()}
+    except OSError:  # Linux before 5.15 does not count them
+        return {}
+
+
+def _sequence(name: str) -> str:
+    return Path("/sys/block", name, "diskseq").read_text().strip()
+
+
 def detach_loop(file: str) -> None:
     """Detach the loop devices of a file. One that is in use goes as soon as it no longer is."""
+    _detach(lambda: loop_devices(file))
+
+
+def detach_loop_device(device: str, sequence: str, boot: str) -> None:
+    """Detach a loop device that is still attached as it was, as `attached_as` says."""
+
+    def as_it_was() -> list[Path]:
+        path = Path("/dev", device)
+        there = Path("/sys/block", device, "loop/backing_file").exists()
+        return [path] if there and attached_as(path) == {"device": device, "sequence": sequence, "boot": boot} else []
+
+    _detach(as_it_was)
+
+
+def _detach(attached: Callable[[], list[Path]]) -> None:
     deadline = time.monotonic() + _BUSY_LIMIT_S
-    while devices := loop_devices(file):
+    while devices := attached():
         for device in devices:
             try:
                 handle = os.open(device, os.O_RDWR | os.O_CLOEXEC)
@@ -192,8 +235,9 @@ def detach_loop(file: str) -> None:
             finally:
                 os.close(handle)
         if time.monotonic() > deadline:
-            raise UndoError(f"cannot detach {', '.join(map(str, devices))}: something still uses it")
-        if loop_devices(file):
+            who = "; ".join(f"{device}: {holders.told(device)}" for device in devices)
+            raise UndoError(f"cannot detach {who}")
+        if attached():
             time.sleep(_BETWEEN_LOOKS_S)
 
 
@@ -288,6 +332,7 @@ UNDOERS: dict[str, Callable[..., None]] = {
     "cgroup-controllers": disable_controllers,
     "mount": unmount,
     "loop": detach_loop,
+    "loop-device": detach_loop_device,
     "kernel-setting": write_back,
     "remove-tree": remove_tree,
     "bridge": remove_bridge,

@@ -18,6 +18,7 @@ from dyno.hosts.cgroups import ControlGroups, DiskLimits, limit_disk, release_di
 from dyno.hosts.confinement import Confinement
 from dyno.hosts.devices import device_of
 from dyno.hosts.filesystems import Mounted
+from dyno.hosts.gist import gist
 from dyno.hosts.leftovers import TOKEN_VARIABLE, UndoError
 from dyno.hosts.networks import Networks
 from dyno.hosts.process import Process
@@ -161,10 +162,12 @@ class LocalHost:
             process.kill()
             raise RunError(f"`{' '.join(argv)}` did not end within {limit:g} s")
         process.stop()
+        said = output.read_bytes()[earlier:].decode(errors="replace")
         if status != 0:
-            why = process.complaint(telling=telling) or "it said nothing"
+            # Some programs, such as e2fsck, complain by their standard output.
+            why = process.complaint(telling=telling) or gist(said) or "it said nothing"
             raise RunError(f"`{' '.join(argv)}` ended with status {status}: {why}")
-        return output.read_bytes()[earlier:].decode(errors="replace")
+        return said
 
     def temporary_folder(self, path: Path) -> Path:
         """Make a folder that goes again with the session, whatever ends it. Raises UserError, also where it exists."""

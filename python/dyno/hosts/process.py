@@ -8,11 +8,13 @@ import re
 import select
 import signal
 import subprocess
+import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from dyno.hosts.accounts import Account
+from dyno.hosts.gist import gist
 from dyno.model.base import RunError
 
 _GRACE_S = 5.0
@@ -46,6 +48,7 @@ class Process:
             log.with_name(f"{log.name}.stderr").open("ab") as err,
             log.with_name(f"{log.name}.stdout").open("ab") as out,
         ):
+            self._said_before = err.tell()  # by others that have the same log
             try:
                 self._popen = subprocess.Popen(
                     self.argv,
@@ -64,6 +67,7 @@ class Process:
                 raise RunError(f"cannot start {name}: {error.strerror or error} ({argv[0]})") from error
         self.pid = self._popen.pid
         self._pidfd = os.pidfd_open(self.pid)
+        self._reaping = threading.Lock()
         self._pending = b""
         self._output_ended = False
         # A child that was just started shows an empty environment in /proc for a moment after exec. Whoever undoes the
@@ -102,8 +106,11 @@ class Process:
         assert self._popen.stdout is not None
         if self._popen.stdout.closed:
             return []
-        sources = [self._pidfd] if self._output_ended else [self._popen.stdout.fileno(), self._pidfd]
-        readable, _, _ = select.select(sources, [], [], max(timeout, 0))
+        with self._own_handle() as handle:
+            if handle is None:
+                return []
+            sources = [handle] if self._output_ended else [self._popen.stdout.fileno(), handle]
+            readable, _, _ = select.select(sources, [], [], max(timeout, 0))
         if self._output_ended or self._popen.stdout.fileno() not in readable:
             return []
         chunk = os.read(self._popen.stdout.fileno(), 65536)
@@ -134,11 +141,15 @@ class Process:
     def complaint(self, lines: int = 1, telling: str = "") -> str:
         """What it wrote to its standard error, for a message; empty where that is nothing.
 
-        The first line in which the pattern `telling` is found, from there on; the last `lines` where none is.
+        The first line in which the pattern `telling` is found, from there on; where none is, the last `lines`, or of
+        one that is asked for the gist of all.
         """
-        text = self._log.with_name(f"{self._log.name}.stderr").read_text(errors="replace").strip()
+        said = self._log.with_name(f"{self._log.name}.stderr").read_bytes()[self._said_before :]
+        text = said.decode(errors="replace").strip()
         if telling and (found := re.search(f"(?:{telling}).*", text)):
             return found[0]
+        if lines == 1:
+            return gist(text)
         return " / ".join(text.splitlines()[-lines:])
 
     def _shows_environment(self) -> bool:
@@ -148,8 +159,22 @@ class Process:
             return True  # a program that runs as another user; it can neither be read nor ended
 
     def _has_ended(self, timeout: float) -> bool:
-        readable, _, _ = select.select([self._pidfd], [], [], max(timeout, 0))
-        return bool(readable)
+        with self._own_handle() as handle:
+            if handle is None:
+                return True  # another thread has seen it
+            readable, _, _ = select.select([handle], [], [], max(timeout, 0))
+            return bool(readable)
+
+    @contextlib.contextmanager
+    def _own_handle(self) -> Iterator[int | None]:
+        """A handle that no other thread closes meanwhile; None where it was reaped."""
+        with self._reaping:
+            handle = None if self._pidfd < 0 else os.dup(self._pidfd)
+        try:
+            yield handle
+        finally:
+            if handle is not None:
+                os.close(handle)
 
     def _signal(self, number: int) -> None:
         # The group has the child's own id, since the child leads a session of its own.
@@ -168,9 +193,10 @@ class Process:
             if stream is not None and not stream.closed:
                 with contextlib.suppress(BrokenPipeError):
                     stream.close()
-        if self._pidfd >= 0:
-            os.close(self._pidfd)
-            self._pidfd = -1
+        with self._reaping:
+            if self._pidfd >= 0:
+                os.close(self._pidfd)
+                self._pidfd = -1
         return status
 
 

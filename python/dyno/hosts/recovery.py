@@ -48,11 +48,16 @@ class CutDisk:
         except RunError as error:
             if _ENDED_BADLY not in str(error):
                 raise
-            self.let_go()
+            self.let_go(until)
             return Recovered(None, str(error))
 
-    def let_go(self) -> None:
-        """Unmount it. Raises RunError."""
+    def let_go(self, until: Until) -> None:
+        """Unmount it, and see that nobody else has it. Raises RunError."""
+        assert self._device is not None, "it was mounted before"
+        self._unmount()
+        self._host.volumes.see_released(self._device, until)
+
+    def _unmount(self) -> None:
         try:
             self._host.volumes.unmount(self.folder)
         except UndoError as error:
@@ -74,7 +79,7 @@ class CutDisk:
         return self
 
     def __exit__(self, *_exc: object) -> None:
-        self.let_go()
+        self._unmount()
         try:
             self._host.volumes.detach_file(self.image)
         except UndoError as error:

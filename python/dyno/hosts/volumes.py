@@ -14,8 +14,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from dyno.hosts import filesystems
-from dyno.hosts.leftovers import UndoError
+from dyno.hosts import filesystems, holders
+from dyno.hosts.leftovers import UndoError, attached_as, released_within
 from dyno.hosts.undo import Change, UndoJournal
 from dyno.model.base import RunError
 from dyno.model.study import FileSystem
@@ -110,7 +110,7 @@ class Volumes:
         self._undo = undo
         self._run = run
         self._images: dict[Path, _Image] = {}
-        self._files: dict[Path, Change] = {}
+        self._files: dict[Path, list[Change]] = {}
         self._mounts: dict[Path, Change] = {}
 
     def attach(
@@ -152,11 +152,12 @@ class Volumes:
     def attach_file(self, file: Path, *, direct_io: bool, until: Until) -> Path:
         """A loop device on a file that somebody else has made, and keeps. Raises RunError."""
         file = file.resolve()
-        change = self._undo.will(Change("loop", {"file": str(file)}))
-        self._files[file] = change
+        changes = self._files[file] = [self._undo.will(Change("loop", {"file": str(file)}))]
         words = ["losetup", "--find", "--show", f"--direct-io={'on' if direct_io else 'off'}", str(file)]
         try:
             device = Path(self._do(words, until).strip())
+            if known := attached_as(device):
+                changes.append(self._undo.will(Change("loop-device", known)))
             if (is_direct := filesystems.does_direct_io(device)) != direct_io:
                 raise RunError(f"{device} does {'' if is_direct else 'no '}direct I/O on {file}")
         except BaseException:
@@ -168,9 +169,11 @@ class Volumes:
     def detach_file(self, file: Path) -> None:
         """Remove the device of such a file; nothing happens where it has none. Raises UndoError."""
         file = file.resolve()
-        if (change := self._files.get(file)) is not None:
-            self._undo.undo(change)
-            del self._files[file]
+        changes = self._files.get(file, [])
+        while changes:
+            self._undo.undo(changes[-1])
+            changes.pop()
+        self._files.pop(file, None)
 
     def device(self, image: Path) -> Path | None:
         """The loop device of an image; None where it has none of this session."""
@@ -223,6 +226,15 @@ class Volumes:
         if (change := self._mounts.get(folder)) is not None:
             self._undo.undo(change)
             del self._mounts[folder]
+
+    def see_released(self, device: Path, until: Until) -> None:
+        """Wait until nobody has a device that was unmounted. Raises RunError past the deadline, naming who has it.
+
+        A copy of the mount in somebody's namespace keeps the file system alive: its device is then neither what its
+        checker may judge nor what mkfs may write over.
+        """
+        if not released_within(until.left, device):
+            raise RunError(f"{device} was unmounted and is not released: {holders.told(device)}")
 
     def detach(self, image: Path) -> None:
         """Remove an image and its device; nothing happens where there is none. Raises UndoError."""

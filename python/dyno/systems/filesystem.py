@@ -17,7 +17,7 @@ from typing import Annotated, Any, Final, Literal
 from pydantic import Field, field_validator, model_validator
 
 from dyno.hosts import ageing, attested, files, filesystems
-from dyno.hosts.blockdevices import Identity, claim
+from dyno.hosts.blockdevices import Identity, claim, uses
 from dyno.hosts.devices import Device, Mount, block_device, discards, mount_of
 from dyno.hosts.leftovers import UndoError
 from dyno.hosts.volumes import Until, below_of, image_of
@@ -187,6 +187,11 @@ class FilesystemOptions(Frozen):
                 raise ValueError("how large is the image to be? Write size, such as 4 GiB, or a device")
             if self.size < LEAST_FILE_SYSTEM[self.base]:
                 raise ValueError(f"{self.base} needs {format_size(LEAST_FILE_SYSTEM[self.base])} at least (size)")
+            if self.journal_size is not None and self.journal_size > self.size // 2:
+                raise ValueError(
+                    f"a journal of {format_size(self.journal_size)} does not fit: mkfs gives it half of "
+                    f"{format_size(self.size)} at most (journal_size)"
+                )
             return self
         if self.size is not None:
             raise ValueError("size is of an image, and of a device the whole is taken: leave it out")
@@ -344,14 +349,14 @@ class FilesystemSystem(System[FilesystemOptions]):
         """Mounted as the kernel has it by default, whatever it is to be mounted with when it is measured."""
         volumes, ask = self.place.host.volumes, self._ask(until.left)
         spec = self._spec.model_copy(update={"mount": ("noatime",)})
-        self._unmount()
+        self._unmount(until)
         device = self._attach(until)
         volumes.make(spec, device, until)
         self._base.mkdir(exist_ok=True)
         volumes.mount(spec, device, self._base, until)
         ageing.age(self._base, fill=aged.fill, rounds=aged.rounds, seed=_AGEING_SEED, deadline=until.deadline)
         found = ageing.pieces_of_a_new_file(self._base, ask)
-        self._unmount()
+        self._unmount(until)
         found |= ageing.free_space(self.options.base, device, ask)
         self._mount(device, until)
         self._found_aged.write_text(json.dumps(found))
@@ -371,14 +376,14 @@ class FilesystemSystem(System[FilesystemOptions]):
             raise RunError("there is no file system to keep")
         if target.exists():
             raise RunError(f"cannot keep the file system in {target.name}: that exists already")
-        self._unmount()
+        self._unmount(until)
         target.mkdir()
         words = ["dd", f"if={device}", f"of={target / 'image'}", "bs=1M", "iflag=direct", "conv=sparse,fsync"]
         self.place.host.run(words, limit=until.left, log=until.log)
         (target / "aged.json").write_text(self._found_aged.read_text())
 
     def _restore_aged(self, source: Path, until: Until) -> None:
-        self._unmount()
+        self._unmount(until)
         device = self._attach(until)
         words = ["dd", f"if={source / 'image'}", f"of={device}", "bs=8M", "iflag=direct", "oflag=direct"]
         self.place.host.run([*words, "conv=fsync,nocreat"], limit=until.left, log=until.log)
@@ -400,7 +405,7 @@ class FilesystemSystem(System[FilesystemOptions]):
         self.place.host.copy_into(source, self.place.data, reflink=reflink, limit=until.left)
 
     def _make(self, until: Until) -> None:
-        self._unmount()
+        self._unmount(until)
         device = self._attach(until)
         self.place.host.volumes.make(self._spec, device, until)
         self._mount(device, until)
@@ -415,13 +420,23 @@ class FilesystemSystem(System[FilesystemOptions]):
         if self.options.type == "overlay":
             volumes.mount_overlay(self._base, data, until)
 
-    def _unmount(self) -> None:
+    def _unmount_here(self) -> None:
         volumes = self.place.host.volumes
         try:
             for point in (self.place.data, below_of(self.place.data)):
                 volumes.unmount(point)
         except UndoError as error:
             raise RunError(str(error)) from error
+
+    def _unmount(self, until: Until) -> None:
+        """Raises RunError also where it stays mounted in a namespace of somebody else."""
+        device = self._on()
+        self._unmount_here()
+        if device is None:
+            return
+        # What else a device that was given is used for is told when it is claimed.
+        if self.options.device is None or (device.is_block_device() and uses(device).words(device) is None):
+            self.place.host.volumes.see_released(device, until)
 
     # ---- The life of a run.
 
@@ -531,11 +546,12 @@ class FilesystemSystem(System[FilesystemOptions]):
         every, device = self.options.check_every, self._on()
         if not every or self._run % every or device is None:
             return
-        self._unmount()
+        until = self._until(limit)
+        self._unmount(until)
         words = filesystems.check_command(self.options.base, device)
         log = self.place.logs / "check"
         try:
-            self.place.host.run(words, limit=limit, log=log)
+            self.place.host.run(words, limit=until.left, log=log)
         except RunError as error:
             if " ended with status " not in str(error):
                 raise

@@ -105,7 +105,7 @@ class RecordedFilesystemSystem(FilesystemSystem):
 
     def destroy(self) -> None:
         """Unmounted, and all that was recorded removed."""
-        self._unmount()
+        self._unmount_here()
         self._disk.end()
         if self.place.data.is_dir() and not any(self.place.data.iterdir()):
             self.place.data.rmdir()

@@ -20,16 +20,24 @@ _MOST_BYTES = 1024 * 1024
 def with_text(given: Any, info: ValidationInfo) -> Any:
     """Options whose key `file` names a file, with what stands in it as `text`. Raises ValueError.
 
-    Options that were read from a plan have their text already.
+    Options that were read from a plan have their text already, and no folder to look in.
     """
-    if not isinstance(given, Mapping) or not isinstance(given.get("file"), str) or given.get("text") is not None:
+    if not isinstance(given, Mapping) or not isinstance(given.get("file"), str):
         return given
     if not info.context or FOLDER not in info.context:
         return given
-    return {**given, "text": _read(Path(info.context[FOLDER]), given["file"])}
+    one_of_both(given)
+    return {**given, "text": read(Path(info.context[FOLDER]), given["file"])}
 
 
-def _read(folder: Path, name: str) -> str:
+def one_of_both(given: Mapping[str, Any]) -> None:
+    """Raises ValueError where a user gives a file and what would stand in it."""
+    if given.get("file") is not None and given.get("text") is not None:
+        raise ValueError("file and text are both given, and a workload is one of them: leave one out")
+
+
+def read(folder: Path, name: str) -> str:
+    """What stands in a file, by its path from the study file. Raises ValueError."""
     where = PurePosixPath(name)
     if where.is_absolute() or not where.name:
         raise ValueError(f"{name!r} should be a path from the study file, such as workloads/mine.f")

@@ -173,6 +173,7 @@ class CrashWorkload(Workload[CrashOptions]):
         chance, found = random.Random(seed), _Found()
         # Two file systems of one identity cannot be mounted at once.
         volumes.unmount(Path(at["folder"]))
+        volumes.see_released(Path(at["device"]), until)
         with CutDisk(runner.host, spec, runner.folder) as disk:
             for number in range(self.options.cuts):
                 if runner.interrupted:
@@ -203,7 +204,7 @@ class CrashWorkload(Workload[CrashOptions]):
         at = [] if recovered.seconds is None else ["--folder", str(disk.folder)]
         judge = [core, "crash-judge", "--history", str(history), "--point", str(point), *at]
         judged = _said(host.run(judge, limit=until.left, log=until.log.with_name("judged")), "crash-judge")
-        disk.let_go()
+        disk.let_go(until)
         consistent = not options.check or disk.is_consistent(until)
         found.cuts += 1
         found.add(judged)

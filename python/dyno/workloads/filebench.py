@@ -34,6 +34,9 @@ FOLDER = "dir"
 
 _READ = frozenset({"read", "readwholefile"})
 _WRITE = frozenset({"write", "writewholefile", "appendfile", "appendfilerand", "aiowrite"})
+_LOADED = re.compile(r"[A-Za-z0-9_-]+")
+_LOAD = re.compile(rf'\bload\s+"?({_LOADED.pattern})')
+"""Also what only looks like it, in a comment: one file more that is kept does no harm."""
 _ANY_FOLDER = "/dyno"  # to see, before there is a folder, that nothing lies outside of it
 _MIB = 2**20
 
@@ -68,11 +71,21 @@ class FilebenchOptions(Frozen):
         ),
     ] = None
 
+    loads: Annotated[
+        dict[str, Annotated[str, Field(max_length=2**20)]],
+        Field(description="instead of files: by name, what the workloads that it loads would be"),
+    ] = {}
+
     @model_validator(mode="before")
     @classmethod
     def _has_its_text(cls, given: Any, info: ValidationInfo) -> Any:
-        is_path = isinstance(given, Mapping) and _is_path(given.get("file"))
-        return beside.with_text(given, info) if is_path else given
+        if not isinstance(given, Mapping) or not info.context or beside.FOLDER not in info.context:
+            return given
+        beside.one_of_both(given)
+        if not _is_path(given.get("file")):
+            return given
+        read = beside.with_text(given, info)
+        return {**read, "loads": {**_loaded(Path(info.context[beside.FOLDER]), read), **given.get("loads", {})}}
 
     @field_validator("set")
     @classmethod
@@ -83,6 +96,20 @@ class FilebenchOptions(Frozen):
             if not _VARIABLE.fullmatch(name):
                 raise ValueError(f"{name!r} is no name of a variable; write it without its $, such as nthreads")
         return value
+
+    @field_validator("loads")
+    @classmethod
+    def _are_names(cls, value: dict[str, str]) -> dict[str, str]:
+        for name in value:
+            if not _LOADED.fullmatch(name):
+                raise ValueError(f"{name!r} is no name that a workload file can load")
+        return value
+
+    @model_validator(mode="after")
+    def _loads_no_namesake(self) -> FilebenchOptions:
+        if self.file is not None and (stem := PurePosixPath(self.file).stem) in self.loads:
+            raise ValueError(f"loads.{stem} has the name of the workload itself: call one of them otherwise")
+        return self
 
     @field_validator("file")
     @classmethod
@@ -183,6 +210,8 @@ class FilebenchWorkload(Workload[FilebenchOptions]):
         if given.text is not None:
             path = folder_of_text / PurePosixPath(name).name
             path.write_text(given.text)
+            for loaded, text in given.loads.items():
+                path.with_name(f"{loaded}.f").write_text(text)
             name = str(path)
         return _words(program, name, (*given.variables(), (FOLDER, folder)), given)
 
@@ -194,7 +223,12 @@ class FilebenchWorkload(Workload[FilebenchOptions]):
         given = self.options
         name = PurePosixPath(given.file or "text.f").name
         words = _words(program, name, (*given.variables(), (FOLDER, _ANY_FOLDER)), given)
-        return _explain(tuple(words), name, given.text, tuple(given.set))
+        texts = (
+            {}
+            if given.text is None
+            else {**{f"{each}.f": text for each, text in given.loads.items()}, name: given.text}
+        )
+        return _explain(tuple(words), name, tuple(texts.items()), tuple(given.set))
 
     def _told(self, key: str, otherwise: Any) -> Any:
         explained = self._explained()
@@ -226,9 +260,11 @@ def _words(program: str, name: str, variables: Sequence[tuple[str, str]], given:
 
 
 @lru_cache(maxsize=256)
-def _explain(words: tuple[str, ...], name: str, text: str | None, names: tuple[str, ...]) -> Explained:
-    """Asked once for each set of options: a study has many cells of one."""
-    files = {} if text is None else {name: text}
+def _explain(
+    words: tuple[str, ...], name: str, texts: tuple[tuple[str, str], ...], names: tuple[str, ...]
+) -> Explained:
+    """Asked once for each set of options: a study has many cells of one. `texts` are of the files, by their names."""
+    files = dict(texts)
     answer = asking.ask([*words, "--check"], files)
     if answer.status == 0:
         answer = asking.ask([*words, "--explain", "--format", "json"], files)
@@ -240,12 +276,32 @@ def _explain(words: tuple[str, ...], name: str, text: str | None, names: tuple[s
         told = json.loads(answer.said)
     except ValueError as error:
         raise RunError(f"{_PROGRAM} --explain cannot be read: {error}") from error
+    if told["system"] and "--allow-system" not in words:
+        why = f"{name} has a command for a shell, `{told['system'][0]}`, which is run with allow_system: true alone"
+        return Explained(told, why, "allow_system")
     for fileset in told["filesets"]:
         path = PurePosixPath(fileset["path"])
         if ".." in path.parts or not path.is_relative_to(_ANY_FOLDER):
             why = f"fileset {fileset['name']} is made in {path}, which no system has: write path=$dir, and set $dir=..."
             return Explained(told, f"{name}: {why}")
     return Explained(told)
+
+
+def _loaded(folder: Path, given: Mapping[str, Any]) -> dict[str, str]:
+    """What stands in the files that a workload file loads, and they in turn, where they are beside it.
+
+    One that is not there may be built in; if it is not, the engine says so. Raises ValueError where one cannot be read.
+    """
+    beside_it = PurePosixPath(given["file"]).parent
+    found: dict[str, str] = {}
+    texts = [given["text"]]
+    while texts:
+        for name in _LOAD.findall(texts.pop()):
+            path = beside_it / f"{name}.f"
+            if name not in found and path != PurePosixPath(given["file"]) and (folder / path).is_file():
+                found[name] = beside.read(folder, str(path))
+                texts.append(found[name])
+    return found
 
 
 def _is_path(file: object) -> bool:

@@ -9,16 +9,19 @@ nothing; latencies of syncs that begin at the epoch (with libaio), for which rea
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
 from typing import Annotated, Any
 
 import polars as pl
 from pydantic import Field, ValidationInfo, field_validator, model_validator
 
-from dyno.hosts import LocalHost
+from dyno.hosts import LocalHost, asking, programs
+from dyno.hosts.gist import gist
 from dyno.model.base import Frozen, InvalidRun, RunError
 from dyno.model.endpoint import Endpoint
 from dyno.model.units import Duration, PositiveDuration, Share, Size, counted
@@ -26,7 +29,7 @@ from dyno.workloads import beside, fio_jobs, foreign
 from dyno.workloads.base import INTERVAL_COLUMNS, Measured, Runner, Workload
 from dyno.workloads.fio_jobs import Job
 
-_TOOL = foreign.Tool("fio", r"^fio: |error=")
+_TOOL = foreign.Tool("fio")
 DIRECTIONS = ("read", "write", "trim")
 _QUANTILES = {"p50": 0.5, "p90": 0.9, "p95": 0.95, "p99": 0.99, "p999": 0.999}
 _SHOWN = ("p50", "p95", "p99")
@@ -110,6 +113,15 @@ class FioWorkload(Workload[FioOptions]):
         """Debian's package, or any other on the PATH."""
         said = host.run([_program(), "--version"], limit=limit, log=logs / "fio-version")
         return {"fio": said.removeprefix("fio-").strip()}
+
+    def misfits(self) -> Iterator[tuple[str, str]]:
+        """As fio finds it, which has hundreds of options; nothing where there is no fio to ask."""
+        program = programs.find("fio")
+        if program is None:
+            return
+        if why := _refused(str(program), fio_jobs.written(self._jobs, 1)):
+            given = [name for name in self.options.options if re.search(rf"\b{re.escape(name)}=", why)]
+            yield (f"options.{given[0]}" if given else "file" if self.options.file else "text", why)
 
     def clients(self) -> int:
         """As many jobs as run at once."""
@@ -560,3 +572,10 @@ def _output(runner: Runner, phase: str) -> Path:
 
 def _program() -> str:
     return foreign.installed("fio", "fio")
+
+
+@lru_cache(maxsize=256)
+def _refused(program: str, jobs: str) -> str | None:
+    """Why fio does not take a job file; None where it does. Asked once for each: a study has many cells of one."""
+    answer = asking.ask([program, "--parse-only", "jobs.fio"], {"jobs.fio": jobs})
+    return None if answer.status == 0 else gist(answer.complained) or "fio refuses it and does not say why"

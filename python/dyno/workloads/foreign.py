@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from dyno import sql
+from dyno.hosts.gist import gist
 from dyno.model.base import InvalidRun, RunError
 from dyno.model.endpoint import Endpoint
 from dyno.workloads.base import Runner
@@ -24,7 +25,8 @@ class Tool:
     """A program, and by what pattern a line of its output is known to say what went wrong."""
 
     name: str
-    complaint: str
+    complaint: str = ""
+    """Where it is left out, the first line that looks like an error and the last are shown."""
     lines: int = 1
     """How many such lines say all of it."""
 
@@ -40,12 +42,12 @@ class Tool:
         return (runner.logs / f"{self._kept_as(phase)}.stdout").read_text(errors="replace")
 
     def last_words(self, runner: Runner, phase: str) -> str:
-        """What went wrong, in its own words: the first that complain, else the last."""
+        """What went wrong, in its own words: the first that complain, else the gist of them."""
         paths = (runner.logs / f"{self._kept_as(phase)}.{stream}" for stream in ("stderr", "stdout"))
         texts = (path.read_text(errors="replace") for path in paths if path.exists())
         said = [line.strip() for text in texts for line in text.splitlines() if line.strip()]
-        complaints = [line for line in said if re.search(self.complaint, line)]
-        return " / ".join(complaints[: self.lines]) or runner.complaint or (said[-1] if said else "it said nothing")
+        complaints = [line for line in said if self.complaint and re.search(self.complaint, line)]
+        return " / ".join(complaints[: self.lines]) or runner.complaint or gist("\n".join(said)) or "it said nothing"
 
     def refuse_failed(self, done: int, failed: int, max_errors: float, told: str) -> None:
         """Raise InvalidRun where more operations failed than may, or all of them did."""

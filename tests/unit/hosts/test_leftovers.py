@@ -17,7 +17,9 @@ from dyno.hosts import LocalHost, bridges, leftovers, undo
 from dyno.hosts.kernel import sysctl
 from dyno.hosts.leftovers import (
     UndoError,
+    attached_as,
     detach_loop,
+    detach_loop_device,
     disable_controllers,
     loop_devices,
     mounts_below,
@@ -192,6 +194,28 @@ def test_a_loop_device_is_found_also_when_its_file_was_removed(image: Path) -> N
     assert loop_devices(str(image))
     detach_loop(str(image))
     assert loop_devices(str(image)) == []
+
+
+@needs_root
+def test_a_loop_device_is_found_also_when_the_file_system_of_its_file_is_gone(image: Path, place: Path) -> None:
+    # Of a disk that a killed program had shown, the kernel named the file `/`: its device stayed for good.
+    run("mount", "-t", "tmpfs", "tmpfs", place)
+    file = place / "image"
+    file.write_bytes(bytes(MIB))
+    device = attach(file)
+    known = attached_as(device)
+    run("umount", "--lazy", place)
+    assert loop_devices(str(file)) == []
+    backing = Path("/sys/block", device.name, "loop/backing_file")
+    assert backing.exists()
+    detach_loop_device(**known)
+    assert not backing.exists()
+
+    run("losetup", device, image)
+    detach_loop_device(**known)
+    assert loop_devices(str(image)) == [device], "it is somebody else's by now"
+    detach_loop_device(**{**known, "sequence": attached_as(device)["sequence"], "boot": "another"})
+    assert loop_devices(str(image)) == [device], "the machine was started anew since"
 
 
 def test_a_file_without_a_loop_device_is_left_alone(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -178,17 +179,24 @@ def test_waiting_returns_as_soon_as_it_ends_and_none_before(start: Start) -> Non
     assert time.monotonic() - begun < LIMIT_S / 2
 
 
-def test_the_complaint_is_the_last_line_of_standard_error(start: Start) -> None:
-    process = start("sh", "-c", "echo first >&2; echo 'no such table: usertable' >&2; exit 1")
+def test_the_complaint_is_the_first_error_and_the_last_line_of_standard_error(start: Start) -> None:
+    process = start("sh", "-c", "echo up >&2; echo 'no such table: usertable' >&2; echo ended >&2; exit 1")
     process.wait(LIMIT_S)
-    assert process.complaint() == "no such table: usertable"
+    assert process.complaint() == "no such table: usertable / ended"
+
+
+def test_what_an_earlier_one_with_the_same_log_said_is_no_complaint_of_this_one(start: Start) -> None:
+    start("sh", "-c", "echo 'error: an earlier one' >&2").wait(LIMIT_S)
+    process = start("sh", "-c", "echo 'error: mine' >&2")
+    process.wait(LIMIT_S)
+    assert process.complaint() == "error: mine"
 
 
 def test_a_line_that_tells_outweighs_the_last_ones(start: Start) -> None:
     process = start("sh", "-c", "printf '[Note] up\\n1 [ERROR] unknown variable\\n2 [ERROR] Aborting\\n' >&2; exit 1")
     process.wait(LIMIT_S)
     assert process.complaint(telling=r"\[ERROR\]") == "[ERROR] unknown variable"
-    assert process.complaint(telling="FATAL") == "2 [ERROR] Aborting"
+    assert process.complaint(telling="FATAL") == "1 [ERROR] unknown variable / 2 [ERROR] Aborting"
 
 
 def test_a_process_without_complaint_has_an_empty_one(start: Start) -> None:
@@ -261,6 +269,29 @@ def test_no_handle_is_left_open_by_a_process_that_ended(host: LocalHost, tmp_pat
         host.start(["true"], log=tmp_path / "it", lines=True).wait(LIMIT_S)
         host.start(["sleep", "1000"], log=tmp_path / "it").stop()
     assert handles() == before
+
+
+def test_several_threads_may_wait_for_the_end_of_one_process(start: Start) -> None:
+    # A cluster's manager, who strikes it and who watches it ask whether one server lives: the first to see its end
+    # closed the handle that the others were about to wait for.
+    wrong: list[BaseException] = []
+
+    def poll(process: Process) -> None:
+        try:
+            while process.wait(0) is None:
+                pass
+            assert process.wait(0) == 0
+        except BaseException as error:  # noqa: BLE001 - counted below
+            wrong.append(error)
+
+    for _ in range(300):
+        process = start("true", lines=False)
+        threads = [threading.Thread(target=poll, args=(process,)) for _ in range(3)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(LIMIT_S)
+    assert wrong == []
 
 
 def test_a_command_gives_its_own_output_though_another_wrote_to_the_same_log(host: LocalHost, tmp_path: Path) -> None:

@@ -12,8 +12,10 @@ import struct
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar
@@ -204,6 +206,50 @@ def test_damage_is_found_after_a_run_and_is_looked_for_as_often_as_asked(place: 
     system.check(LIMIT_S)  # not this time
     assert mounts_below(str(place.data)) != []
     system.destroy()
+
+
+@real
+@pytest.mark.parametrize("kind", ["ext4", "xfs", "btrfs"])
+def test_a_mount_that_another_namespace_keeps_is_waited_for_and_then_told_by_its_process_and_never_called_damage(
+    kind: str, place: Place, workspace: Path
+) -> None:
+    # xfs_repair called a healthy one damaged, and one of ext4 passed as checked that was never unmounted.
+    size = {"ext4": "16 MiB", "xfs": "300 MiB", "btrfs": "128 MiB"}[kind]
+    system = started(place, type=kind, size=size)
+    device = system.device()
+    assert device is not None
+    with _private_namespace() as other:
+        found = (
+            rf"^/dev/{device.name} was unmounted and is not released: process {other.pid} \(`sleep 1000`\) still has "
+            "it mounted, in a mount namespace of its own$"
+        )
+        with pytest.raises(RunError, match=found):
+            system.check(0.2)
+        (workspace / "snapshot").mkdir()
+        with pytest.raises(RunError, match=found):
+            system.restore(workspace / "snapshot", 0.2, reflink=False)
+        other.kill()
+        system.check(LIMIT_S)
+    system.restore(workspace / "snapshot", LIMIT_S, reflink=False)
+    with _private_namespace() as other:
+        threading.Timer(0.3, other.kill).start()
+        system.check(LIMIT_S)
+    system.destroy()
+
+
+@contextmanager
+def _private_namespace() -> Iterator[subprocess.Popen[str]]:
+    """A process with copies of all mounts of its own, which no unmounting reaches."""
+    words = ["unshare", "--mount", "--propagation", "private", "sh", "-c", "echo in; exec sleep 1000"]
+    with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        try:
+            assert process.stdout.readline() == "in\n"
+            while Path(f"/proc/{process.pid}/comm").read_text() != "sleep\n":
+                time.sleep(0.01)
+            yield process
+        finally:
+            process.kill()
 
 
 @real
@@ -689,6 +735,10 @@ WRONG: dict[str, tuple[str, str]] = {
     "a log of btrfs": (
         "{type: btrfs, size: 1 GiB, journal_size: 8 MiB}",
         "journal_size is of ext4 and xfs, and this is btrfs: leave it out",
+    ),
+    "a journal as large as all": (
+        "{size: 64 MiB, journal_size: 48 MiB}",
+        "a journal of 48 MiB does not fit: mkfs gives it half of 64 MiB at most (journal_size)",
     ),
     "commit of xfs": ("{type: xfs, size: 1 GiB, commit: 5 s}", "commit is of ext4 and btrfs, and this is xfs"),
     "half a second": ("{size: 1 GiB, commit: 1.5 s}", "the kernel takes whole seconds (commit)"),

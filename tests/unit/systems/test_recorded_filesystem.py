@@ -190,7 +190,7 @@ def test_a_cut_disk_is_mounted_or_told_not_to_be_and_checked_and_nothing_of_it_s
         assert sound.seconds is not None
         assert 0 < sound.seconds < LIMIT_S
         assert (disk.folder / "lost+found").is_dir()
-        disk.let_go()
+        disk.let_go(until)
         assert disk.is_consistent(until)
         # An inode's bitmap: it can be mounted, and is not in order.
         superblock = whole[1024:2048]
@@ -200,7 +200,7 @@ def test_a_cut_disk_is_mounted_or_told_not_to_be_and_checked_and_nothing_of_it_s
         overwrite(path, bitmap * 4096, bytes(4096))
         damaged = disk.recover(until)
         assert damaged.seconds is not None
-        disk.let_go()
+        disk.let_go(until)
         assert not disk.is_consistent(until)
         # No superblock: it cannot.
         overwrite(path, 1024, bytes(1024))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from pathlib import Path
 from typing import Any
@@ -82,7 +83,7 @@ def test_cuts_end_where_the_studys_limit_of_driving_does(
     runner.limit = limit
     wrote = {"elapsed_ns": 10**9, "operations": {}, "syncs": 0, "began_point": 0, "ended_point": 9}
     monkeypatch.setattr(CrashWorkload, "_write", lambda *_args: (wrote, True))
-    settings = {"folder": str(workspace / "live"), "log": "none", "spec": {"size": "16 MiB"}, "device": "none"}
+    settings = {"folder": str(workspace / "live"), "log": "none", "spec": {"size": "16 MiB"}, "device": os.devnull}
     workload = CrashWorkload(CrashOptions.model_validate({"cuts": 3, "steps": 1}))
     begun = time.monotonic()
     with pytest.raises(RunError, match=why):

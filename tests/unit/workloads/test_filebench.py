@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -131,6 +132,12 @@ def test_what_is_to_be_known_before_a_run_is_asked_of_the_engine() -> None:
         ),
         ({"text": SCRIPT.replace("path=$dir", 'path="$dir/../dyno"')}, "file", "fileset data is made in /dyno/../dyno"),
         ({"text": SCRIPT.replace("$dir", "$where")}, "file", "has no variable $dir"),
+        (
+            {"text": SCRIPT.replace("run 5", 'system "date"\nrun 5')},
+            "allow_system",
+            "has a command for a shell, `date`, which is run with",
+        ),
+        ({"text": f"{SCRIPT}\nload other\n"}, "file", "the workload `other` is not there"),
         ({"file": "webservr"}, "file", "webservr: there is no such workload, expected one of fileserver, oltp"),
     ],
 )
@@ -145,6 +152,7 @@ def test_what_the_engine_finds_wrong_is_told_with_its_option(options: dict[str, 
     ("options", "message"),
     [
         ({}, "give file, the name of a built-in workload or the path of one, or text"),
+        ({"text": SCRIPT, "loads": {"../x": ""}}, "is no name that a workload file can load"),
         ({"file": "Web Server"}, "is neither a name such as webserver nor a path"),
         ({"file": "webserver", "set": {"dir": "/home"}}, "dir is the folder of the system"),
         ({"file": "webserver", "set": {"$files": 3}}, "is no name of a variable; write it without its"),
@@ -163,6 +171,36 @@ def test_a_file_is_read_from_beside_the_study_and_kept(tmp_path: Path) -> None:
     assert (kept.options.text, kept.clients()) == (SCRIPT, 4)
     with pytest.raises(ValidationError, match=r"mine.f cannot be read: No such file"):
         FilebenchOptions.model_validate({"file": "mine.f"}, context={beside.FOLDER: tmp_path})
+
+
+def test_a_text_that_would_stand_for_the_workload_itself_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "mine.f").write_text(SCRIPT)
+    given = {"file": "./mine.f", "loads": {"mine": SCRIPT}}
+    with pytest.raises(ValidationError, match=r"loads.mine has the name of the workload itself"):
+        FilebenchOptions.model_validate(given, context={beside.FOLDER: tmp_path})
+
+
+def test_files_that_it_loads_are_read_from_beside_it_and_kept(
+    tmp_path: Path, runner: PlainRunner, endpoint: Endpoint
+) -> None:
+    folder = tmp_path / "workloads"
+    folder.mkdir()
+    (folder / "mine.f").write_text('load "middle"\n')
+    (folder / "middle.f").write_text("foreach $i in 1 { load inner }\n")
+    (folder / "inner.f").write_text(SCRIPT)
+    read = FilebenchOptions.model_validate({"file": "workloads/mine.f"}, context={beside.FOLDER: tmp_path})
+    shutil.rmtree(folder)
+    assert read.loads == {"middle": "foreach $i in 1 { load inner }\n", "inner": SCRIPT}
+    kept = FilebenchWorkload(FilebenchOptions.model_validate(read.model_dump(mode="json")))
+    assert list(kept.misfits()) == []
+    kept.populate(runner, endpoint, 1)
+    assert kept.drive(runner, endpoint, 1).complete
+
+
+def test_a_text_beside_a_file_is_one_too_many(tmp_path: Path) -> None:
+    for file in ("mine.f", "webserver"):
+        with pytest.raises(ValidationError, match="file and text are both given"):
+            FilebenchOptions.model_validate({"file": file, "text": SCRIPT}, context={beside.FOLDER: tmp_path})
 
 
 def test_where_there_is_no_engine_nothing_is_said(monkeypatch: pytest.MonkeyPatch) -> None:

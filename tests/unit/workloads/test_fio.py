@@ -211,6 +211,22 @@ def test_a_job_file_is_read_from_beside_the_study_and_kept(tmp_path: Path) -> No
 
 
 @pytest.mark.skipif(shutil.which("fio") is None, reason="fio is not installed: apt-get install fio")
+@pytest.mark.parametrize(
+    ("options", "key", "why"),
+    [
+        ({"options": {"bs": "abc"}}, "options.bs", "failed parsing bs=abc"),
+        ({"options": {"blksz": "4k"}}, "options.blksz", "Bad option <blksz=4k>"),
+        ({"text": f"{JOBS}\nno_such=1\n"}, "text", "Bad option <no_such=1>"),
+    ],
+)
+def test_what_fio_itself_refuses_is_told_before_anything_runs(options: dict[str, Any], key: str, why: str) -> None:
+    ((about, said),) = make(**{"text": JOBS, **options}).misfits()
+    assert about == key
+    assert why in said
+    assert list(make(text=JOBS).misfits()) == []
+
+
+@pytest.mark.skipif(shutil.which("fio") is None, reason="fio is not installed: apt-get install fio")
 def test_fio_itself_lays_out_and_runs_what_it_is_given(host: LocalHost, workspace: Path) -> None:
     workload = make(
         text="[global]\nsize=256k\nbs=4k\n[both]\nrw=randrw\nnumjobs=2\nthinktime=1000\n[sync]\nrw=write\nfsync=4\n"

@@ -335,3 +335,39 @@ fn counts_for_which_there_is_no_memory_are_refused_in_a_line() {
         assert!(message.contains("there is no memory"), "{message}");
     }
 }
+
+#[test]
+fn a_number_below_0_ends_it_with_status_2_before_anything_is_made() {
+    let folder = Folder::new();
+    let slow = workload(
+        &folder,
+        "slow.f",
+        &format!("{SET}{PROCESS}foreach $rate in 5, -1 {{ eventgen rate=$rate }}\nrun 1"),
+    );
+    let set = workload(
+        &folder,
+        "set.f",
+        &format!(
+            "set $n=4\n{}{PROCESS}run 1",
+            SET.replace("path=DIR,entries=4", "entries=$n,path=DIR")
+        ),
+    );
+    for words in [vec![], vec!["--check"], vec!["--explain"], vec!["--compat"]] {
+        // Only the second of the values is wrong.
+        let slow = [&[slow.as_str()], words.as_slice()].concat();
+        refused(
+            &folder,
+            &slow,
+            2,
+            "slow.f:3:40: rate is $rate (`-1`), expected",
+        );
+        let set = [&[set.as_str(), "--set", "n=-4"], words.as_slice()].concat();
+        refused(
+            &folder,
+            &set,
+            2,
+            "set.f:2:31: entries is $n (`-4`), expected",
+        );
+    }
+    assert!(!folder.path("data").exists());
+}
