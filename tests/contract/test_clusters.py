@@ -21,7 +21,7 @@ from typing import Any
 import pytest
 
 from dyno import sql
-from dyno.hosts import undo
+from dyno.hosts import cgroups, undo
 from dyno.model.base import InvalidRun, RunError
 from dyno.model.endpoint import READ_ONLY, Endpoint
 from dyno.model.faults import Fault
@@ -240,10 +240,12 @@ def test_a_setting_of_the_group_that_is_only_accepted_is_not_taken_for_effective
 
 
 ALONE = """
+import random
 import sys
 from pathlib import Path
 from dyno.hosts import LocalHost, UndoJournal
 from dyno.hosts.local import core_binary
+from dyno.model.faults import Fault
 from dyno.systems.base import Place
 from tests.contract.test_clusters import LIVES, begun, formed, make
 
@@ -253,20 +255,33 @@ workspace = host.temporary_folder(Path(sys.argv[2]))
 workspace.chmod(0o711)
 place = Place(host=host, data=workspace / "live", logs=workspace / "logs", core=core_binary(), shared=Path(sys.argv[3]))
 system = make(kind, place, {**options, "node_disk": "1 GiB"})
-if sys.argv[4] == "formed":
-    endpoint, _ = formed(system, workspace)
-    print(*endpoint.processes.values(), flush=True)
-else:
+if sys.argv[4] == "begun":
     begun(system, workspace)
-    print(*(node.running.pid for node in system.members if node.running), flush=True)
+else:
+    formed(system, workspace)
+relays = []
+if sys.argv[4] == "struck":
+    for number, fault in enumerate(["slow-disk", "slow-network", "disk-full"]):
+        system.strike(Fault(kind=fault, node="secondary"), random.Random(number))
+    system.strike(Fault(kind="freeze"), random.Random(1))
+    relays = [node.relay._process.pid for node in system.network._nodes.values() if node.relay]
+print(*system.processes().values(), *relays, flush=True)
+print(*(system.confinement(name).group for name in system.names), flush=True)
 sys.stdin.read()
 """
 
 
-# Formed, there are four: three servers, and what is in front of them. Galera begins with one.
+def there_are(group: str) -> list[Path]:
+    """The folders of a control group, one for each hierarchy that has it."""
+    tops = {each.top for each in cgroups.hierarchies().values()}
+    return [top / group.strip("/") for top in tops if (top / group.strip("/")).exists()]
+
+
+# Formed, there are four: three servers, and what is in front of them; struck, who makes a link slow besides. Galera
+# begins with one.
 @pytest.mark.parametrize(
     ("name", "when", "processes"),
-    [("group-replication", "begun", 3), ("galera", "begun", 1), ("semi-sync", "formed", 4)],
+    [("group-replication", "begun", 3), ("galera", "begun", 1), ("semi-sync", "struck", 5)],
 )
 def test_a_killed_dyno_leaves_nothing_of_a_cluster(
     name: str, when: str, processes: int, tmp_path: Path, shared: Path, state: Path
@@ -278,11 +293,14 @@ def test_a_killed_dyno_leaves_nothing_of_a_cluster(
         assert process.stdout is not None
         pids = [int(word) for word in process.stdout.readline().split()]
         assert len(pids) == processes
+        groups = process.stdout.readline().split()
+        assert [group for group in groups if there_are(group)] == groups
         process.send_signal(signal.SIGKILL)
         process.wait(LIMIT_S)
     for cleaned in undo.clean(state):
         assert cleaned.stuck == ()
     until(lambda: not [pid for pid in pids if Path(f"/proc/{pid}").exists()], LIMIT_S)
+    assert not [group for group in groups if there_are(group)]
     assert not workspace.exists()
     assert str(workspace) not in Path("/proc/self/mountinfo").read_text()
     assert (

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from dyno.systems.base import Place
+from dyno.systems.disk_cluster import DiskCluster, other_of
 from dyno.systems.drbd import DrbdSystem
 from tests.contract import disk_clusters
 
@@ -37,8 +39,8 @@ OTHERS: list[tuple[dict[str, Any], bool]] = [
 
 @pytest.mark.parametrize(
     ("promotion", "faults"),
-    [("agent", ENDS), ("pacemaker", ENDS), ("agent", OTHERS)],
-    ids=["agent", "pacemaker", "agent, other faults"],
+    [("pacemaker", ENDS), ("pacemaker", OTHERS), ("agent", ENDS), ("agent", OTHERS)],
+    ids=["pacemaker", "pacemaker, other faults", "agent", "agent, other faults"],
 )
 def test_it_forms_bears_faults_loses_nothing_and_leaves_nothing(
     place: Place, workspace: Path, promotion: str, faults: list[tuple[dict[str, Any], bool]]
@@ -54,9 +56,25 @@ def test_it_forms_bears_faults_loses_nothing_and_leaves_nothing(
         for fault, moves in faults:
             writer = disk_clusters.bears(system, endpoint, fault, LIMIT_S, moves=moves)
             assert set(writer.acknowledged) <= disk_clusters.kept(system)
+            if promotion == "pacemaker":
+                has_what_pacemaker_gave_it(system)
         disk_clusters.is_full_and_is_not(system)
     system.check(60.0)
     disk_clusters.leaves_nothing(workspace)
+
+
+def has_what_pacemaker_gave_it(system: DiskCluster[Any]) -> None:
+    """The node with the server has it, its disk, file system and address from Pacemaker, which knows the other too."""
+    assert isinstance(system, DrbdSystem)
+    primary = system.primary()
+    assert primary is not None
+    said = system._vms[primary].agent.ask("crm_mon --one-shot --inactive; ip -4 address show dev eth0", 60.0)
+    assert f" Promoted: [ {primary} ]" in said, said
+    assert f"Unpromoted: [ {other_of(primary)} ]" in said, said
+    assert re.findall(r"(\w+)\t\(ocf:.*\):\s+Started (\w+)", said) == [
+        (name, primary) for name in ("files", "server", "address")
+    ]
+    assert f" {system.virtual}/24 " in said
 
 
 def test_protocol_a_is_behind_where_the_way_to_the_other_node_is_long(place: Place) -> None:

@@ -48,7 +48,10 @@ FAILS_OVER = {"kill", "freeze", "shutdown", "cut", "cut-one-way"}
 """What every cluster goes on after while it lasts. Of the others some have it wait until it is mended."""
 UNNOTICED = {("group-replication", "cut-client"), ("async", "cut-client"), ("semi-sync", "cut-client")}
 """Whoever decides does not look from where the clients are: nothing is written until it is mended."""
+SLOW = {"slow-network": 0.5, "slow-disk": 0.5}
+"""The share of its pace that a cluster keeps at the most."""
 LASTS_S = 30.0
+SEEN_S = 3.0
 
 
 @pytest.mark.parametrize("name", CLUSTERS)
@@ -61,6 +64,7 @@ def test_every_fault_is_borne_and_mended(name: str, place: Place, workspace: Pat
             said = " of the ".join(fault.values())
             writer = Writer(endpoint)
             until(lambda writer=writer: len(writer.acknowledged) > 20, LIMIT_S)  # type: ignore[misc]
+            usual = pace(writer, time.monotonic(), SEEN_S)
             begun = time.monotonic()
             struck = system.strike(Fault.model_validate(fault), random.Random(number))
             goes_on = waited_for(writer, begun, 3.0 if (name, fault["kind"]) in UNNOTICED else LASTS_S)
@@ -68,6 +72,10 @@ def test_every_fault_is_borne_and_mended(name: str, place: Place, workspace: Pat
                 assert goes_on, f"nothing was written within {LASTS_S:g} s of {said}"
             if (name, fault["kind"]) in UNNOTICED:
                 assert not goes_on, said
+            if fault["kind"] in SLOW:
+                slowed = pace(writer, begun + 0.5, SEEN_S)
+                print(f"{name}, {said}: {slowed:.0f} rows/s of {usual:.0f}")
+                assert slowed < SLOW[fault["kind"]] * usual, said
             mending = time.monotonic()
             system.mend(struck, LIMIT_S)
             until(system.whole, LIMIT_S)
@@ -96,3 +104,9 @@ def waited_for(writer: Writer, since: float, limit: float) -> bool:
         until(lambda: len(writer.since(since + 0.5)) > 5, limit)
         return True
     return False
+
+
+def pace(writer: Writer, since: float, seconds: float) -> float:
+    """Rows a second that are acknowledged from a moment on, seen for so long."""
+    time.sleep(max(since + seconds - time.monotonic(), 0.0))
+    return len(writer.since(since)) / (time.monotonic() - since)

@@ -29,6 +29,8 @@ RARE: list[tuple[dict[str, Any], bool]] = [
     ({"kind": "cut-client"}, False),
     ({"kind": "cut-one-way"}, True),
     ({"kind": "slow-network", "node": "secondary"}, False),
+    ({"kind": "slow-network"}, False),
+    ({"kind": "slow-disk"}, False),
 ]
 
 
@@ -50,6 +52,7 @@ def test_it_forms_bears_faults_loses_nothing_and_leaves_nothing(place: Place, wo
 
 
 @pytest.mark.apart
+@pytest.mark.timeout(900)
 def test_it_bears_every_other_fault(place: Place, workspace: Path) -> None:
     lives_through(RARE, place, workspace)
 

@@ -35,7 +35,7 @@ PORT = 10809
 """Of the server on the other node: NBD's own."""
 NBD_GREETING = b"NBDMAGIC"
 _LOOK_EVERY_S = 0.02
-_OWN, _PEER, _JOB = "own", "peer", "mirror"
+_OWN, _PEER, _JOB = "own", "peer-", "mirror"
 _EXPORT = "disk"
 
 Copy = Literal["nothing", "everything"]
@@ -76,13 +76,14 @@ class Side:
         self._monitor = Monitor(folder / f"{node}.qmp")
         self._shown = image.with_name(f"{node}.shown")
         self._mount: Path | None = None
+        self._mirrored = 0
 
     # What runs
 
     @property
     def pids(self) -> dict[str, int]:
         """Of its programs that run, by what they are."""
-        return {name: process.pid for name, process in self._processes.items() if process.wait(0) is None}
+        return {name: process.pid for name, process in list(self._processes.items()) if process.wait(0) is None}
 
     @property
     def serves(self) -> bool:
@@ -104,9 +105,14 @@ class Side:
             except UndoError as error:
                 raise RunError(f"{self.node}: {error}") from error
 
+    @property
+    def processes(self) -> tuple[Process, ...]:
+        """Its programs as they are now: one that is started again is another."""
+        return tuple(self._processes.values())
+
     def send(self, number: signal.Signals) -> None:
         """Send all of its programs a signal, and wait for nothing."""
-        for process in self._processes.values():
+        for process in self.processes:
             process.send(number)
 
     # As the one that is written to by the other
@@ -192,7 +198,10 @@ class Side:
         while not line.exists():
             self._look(process, "the line to the other node", until)
         server = {"type": "unix", "path": str(line)}
-        self._monitor.ask("blockdev-add", driver="nbd", **{"node-name": _PEER}, server=server, export="")
+        # A name of its own each time: the one before may still wait for an answer, and goes when it has one.
+        self._mirrored += 1
+        peer = f"{_PEER}{self._mirrored}"
+        self._monitor.ask("blockdev-add", driver="nbd", **{"node-name": peer}, server=server, export="")
         self._monitor.ask(
             "blockdev-mirror",
             **{
@@ -201,7 +210,7 @@ class Side:
                 "copy-mode": "write-blocking" if synchronous else "background",
             },
             device=_OWN,
-            target=_PEER,
+            target=peer,
             sync="full" if copy == "everything" else "none",
         )
 
@@ -224,8 +233,10 @@ class Side:
             if all(job["device"] != _JOB for job in self._monitor.ask("query-block-jobs")):
                 break
             self._processes["disk"].wait(_LOOK_EVERY_S)
-        with contextlib.suppress(RunError):  # there was none
-            self._monitor.ask("blockdev-del", **{"node-name": _PEER})
+        for node in self._monitor.ask("query-named-block-nodes", flat=True):
+            if str(node["node-name"]).startswith(_PEER):
+                with contextlib.suppress(RunError):  # it is still in use, and is not used again
+                    self._monitor.ask("blockdev-del", **{"node-name": node["node-name"]})
 
     def synced(self, until: Until) -> None:
         """Wait until the other has all. Raises RunError."""
@@ -237,12 +248,12 @@ class Side:
 
     def kill(self) -> None:
         """End all of its programs at once, as with the node; what the kernel has of its disk goes with `close`."""
-        for process in self._processes.values():
-            process.send(signal.SIGKILL)
+        self.send(signal.SIGKILL)
 
     def close(self) -> None:
-        """End whatever there is of it, so that it may serve or be opened again. Raises RunError."""
+        """End whatever there is of it, so that it may serve or be opened again. Raises RunError, when all has ended."""
         self._monitor.close()
+        wrong: list[str] = []
         try:
             self._host.volumes.detach_file(self._shown)
             self.device = None
@@ -250,11 +261,16 @@ class Side:
                 self._host.unmount(self._mount)
                 self._mount = None
         except UndoError as error:
-            raise RunError(f"{self.node}: cannot let go of its disk: {error}") from error
+            wrong.append(f"{self.node}: cannot let go of its disk: {error}")
         for what in ("line", "shown", "disk", "server"):
-            self._end(what)
+            try:
+                self._end(what)
+            except RunError as error:
+                wrong.append(str(error))
         for name in ("nbd", "qmp", "line", "server"):
             (self._folder / f"{self.node}.{name}").unlink(missing_ok=True)
+        if wrong:
+            raise RunError("; ".join(wrong))
         self._shown.unlink(missing_ok=True)
 
 

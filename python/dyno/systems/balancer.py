@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import secrets
 import socket
-import tempfile
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
-from dyno.hosts import LocalHost, Process
-from dyno.hosts.leftovers import UndoError
+from dyno.hosts import LocalHost
 from dyno.hosts.programs import find
 from dyno.model.base import RunError
+from dyno.systems.front import Front
 from dyno.systems.members import PORT
 
-_LIMIT_S = 10.0
 _ASK_LIMIT_S = 2.0
 _LOOK_EVERY_S = 0.02
 _MOST_CONNECTIONS = 4096
@@ -49,33 +46,23 @@ def configuration(control: Path, host: str, pools: Mapping[str, int], nodes: Map
     return "\n".join(lines) + "\n"
 
 
-class Balancer:
+class Balancer(Front):
     """One that runs, in the network namespace of the client."""
 
-    def __init__(self, host: LocalHost, logs: Path) -> None:
-        self._host = host
-        self._logs = logs
-        self._folder: Path | None = None
-        self._process: Process | None = None
-        self._used: dict[str, frozenset[str]] = {}
+    program = "haproxy"
 
-    @property
-    def pid(self) -> int | None:
-        """Its process, while it runs."""
-        return None if self._process is None else self._process.pid
+    def __init__(self, host: LocalHost, logs: Path) -> None:
+        super().__init__(host, logs)
+        self._used: dict[str, frozenset[str]] = {}
 
     def start(self, under: Sequence[str], host: str, pools: Mapping[str, int], nodes: Mapping[str, str]) -> None:
         """`under` are the words that put it into the namespace. Raises RunError."""
-        path = Path(tempfile.gettempdir()) / f"dyno-balancer-{secrets.token_hex(4)}"
-        self._folder = self._host.temporary_folder(path)
-        file = self._folder / "haproxy.cfg"
+        file = self.make_folder() / "haproxy.cfg"
         file.write_text(configuration(self._control, host, pools, nodes))
-        self._process = self._host.start_server(
-            [*under, str(program()), "-db", "-f", str(file)], log=self._logs / "haproxy", marker=str(file)
-        )
+        process = self.begin([*under, str(program()), "-db", "-f", str(file)], marker=str(file))
         while not self._control.exists():
-            if self._process.wait(_LOOK_EVERY_S) is not None:
-                raise RunError(f"haproxy ended as it started: {self._process.complaint(3)}")
+            if process.wait(_LOOK_EVERY_S) is not None:
+                raise RunError(f"haproxy ended as it started: {process.complaint(3)}")
         self._used = dict.fromkeys(pools, frozenset())
 
     @property
@@ -109,15 +96,3 @@ class Balancer:
             raise RunError(f"haproxy could not be told `{command}`: {error}") from error
         if answer:
             raise RunError(f"haproxy refused `{command}`: {answer}")
-
-    def stop(self) -> None:
-        """End it; nothing happens where it does not run. Raises RunError."""
-        process, self._process = self._process, None
-        folder, self._folder = self._folder, None
-        try:
-            if process is not None:
-                self._host.end_server(process, limit=_LIMIT_S)
-            if folder is not None:
-                self._host.remove_temporary_folder(folder)
-        except UndoError as error:
-            raise RunError(f"haproxy: {error}") from error

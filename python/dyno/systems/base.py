@@ -275,6 +275,10 @@ class System(ABC, Generic[O]):
         """What a reader must know of how it ran, in sentences."""
         return ()
 
+    def events(self) -> tuple[tuple[int, str], ...]:
+        """What looked after it did since it was started, with the time in ns since the epoch."""
+        return ()
+
     def check(self, limit: float) -> None:
         """Check the stopped system's data. Raises RunError where they are damaged."""
 

@@ -6,11 +6,15 @@ How nodes are started, and what one is told that joins the others, is said in th
 from __future__ import annotations
 
 import random
+import signal
 from abc import abstractmethod
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, TypeVar
+from typing import TYPE_CHECKING, Literal, Protocol, TypeVar
 
-from dyno.model.base import Frozen, RunError
+from dyno.deployments.base import Running
+from dyno.deployments.native import NativeServer
+from dyno.hosts.processes import memory_bytes
+from dyno.model.base import Frozen, RunError, Scalar
 from dyno.model.faults import Fault, FaultKind, Struck
 from dyno.systems.base import System
 
@@ -33,6 +37,59 @@ class NodeState:
     state: str
 
 
+class OfNode:
+    """What is alike in all servers that are on a node of a cluster. Comes before the kind of server among the bases."""
+
+    node: str = "n1"
+    program: str
+    running: Running | None
+
+    @property
+    def log_name(self) -> str:
+        """Its own, since all nodes have one folder for logs."""
+        return f"{self.node}-{self.program}"
+
+    def signal(self, number: signal.Signals) -> None:
+        """Send it a signal, and wait for nothing."""
+        if isinstance(running := self.running, NativeServer):
+            running.process.send(number)
+
+    def lives(self) -> bool:
+        """Whether its process is there."""
+        running = self.running
+        return running is not None and running.wait(0) is None
+
+
+class Nodes(Protocol):
+    """What options say of every node."""
+
+    @property
+    def nodes(self) -> int:
+        """How many there are."""
+
+    @property
+    def node_cpus(self) -> float | None:
+        """Seconds of CPU time a second."""
+
+    @property
+    def node_memory(self) -> int | None:
+        """Bytes."""
+
+    @property
+    def node_disk(self) -> int | None:
+        """Bytes."""
+
+
+def facts_of_nodes(options: Nodes) -> dict[str, Scalar]:
+    """How many there are, and what each has."""
+    return {
+        "nodes": options.nodes,
+        "node.cpus": "none" if options.node_cpus is None else options.node_cpus,
+        "node.memory": "none" if options.node_memory is None else options.node_memory,
+        "node.disk": "shared" if options.node_disk is None else options.node_disk,
+    }
+
+
 class Cluster(System[O]):
     """Several nodes that keep the same data. Where several may be written to, each of these is a primary.
 
@@ -42,6 +99,23 @@ class Cluster(System[O]):
 
     _network: Network | None = None
     """That of its nodes, between start and stop."""
+    _sent_before = 0
+    """Bytes, when it was ready."""
+
+    @property
+    def network(self) -> Network:
+        """That of its nodes. Raises RunError where there is none now."""
+        if self._network is None:
+            raise RunError(f"{self.kind} was not started")
+        return self._network
+
+    def costs(self, servers: int) -> dict[str, float]:
+        """What all nodes and what is in front of them take together, for the status of a run."""
+        return {
+            "cluster.servers": float(servers),
+            "cluster.memory_bytes": float(sum(memory_bytes(pid) for pid in self.processes().values())),
+            "cluster.wire_bytes": float((self.sent_bytes() or 0) - self._sent_before),
+        }
 
     def sent_bytes(self) -> int | None:
         """Of all nodes and their client."""
@@ -51,6 +125,10 @@ class Cluster(System[O]):
     def why_not_struck(cls, options: O, kind: FaultKind) -> str | None:  # noqa: ARG003 - kinds that cannot read them
         """Why a fault of that kind cannot be had with these options; None where it can."""
         return None
+
+    def processes(self) -> dict[str, int]:
+        """Those that it has now, by subject: one that is started again is another. Waits for nothing."""
+        return {}
 
     @abstractmethod
     def nodes(self) -> tuple[NodeState, ...]:

@@ -6,32 +6,29 @@ What keeps the disks alike, and where they are, is said in the module of each ki
 
 from __future__ import annotations
 
-import signal
 import time
 from abc import abstractmethod
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import Field
 
 from dyno import sql
-from dyno.deployments.native import Native, NativeServer
+from dyno.deployments.native import Native
 from dyno.hosts.leftovers import UndoError
 from dyno.hosts.vm_image import tree_image
 from dyno.hosts.volumes import Until
 from dyno.model.base import InvalidRun, RunError
-from dyno.model.counters import Counters
 from dyno.model.endpoint import Endpoint
 from dyno.model.faults import Struck
 from dyno.model.units import Size, format_size
 from dyno.systems.base import Place
-from dyno.systems.cluster import Cluster
+from dyno.systems.cluster import Cluster, OfNode
 from dyno.systems.members import LISTENING, ClusterOptions
 from dyno.systems.mysql import MysqlOptions, MysqlSystem
 from dyno.systems.mysql_member import MODEST
-from dyno.systems.server import Figures
+from dyno.systems.server import Asking, Figures
 
 NAMES = ("n1", "n2")
 FOLDER = "data"
@@ -52,15 +49,8 @@ class DiskClusterOptions(ClusterOptions):
 C = TypeVar("C", bound=DiskClusterOptions)
 
 
-class DiskServer(MysqlSystem):
+class DiskServer(OfNode, MysqlSystem):
     """The server on a node that has the disk."""
-
-    node = NAMES[0]
-
-    @property
-    def log_name(self) -> str:
-        """Its own, since all nodes have one folder for logs."""
-        return f"{self.node}-{self.program}"
 
     def own_words(self) -> list[str]:
         """As those of other clusters' nodes; what the study sets comes later, and counts."""
@@ -75,15 +65,6 @@ class DiskServer(MysqlSystem):
         if self._endpoint is None:
             raise RunError(f"{self.node} has no server")
         return self._endpoint
-
-    def send(self, number: signal.Signals) -> None:
-        """Send it a signal, and wait for nothing."""
-        if isinstance(self.running, NativeServer):
-            self.running.process.send(number)
-
-    def lives(self) -> bool:
-        """Whether its process is there."""
-        return self.running is not None and self.running.wait(0) is None
 
 
 class DiskCluster(Cluster[C]):
@@ -111,6 +92,14 @@ class DiskCluster(Cluster[C]):
     def why_not_valgrind(cls, options: C) -> str | None:  # noqa: ARG003 - whatever they are
         """It would count what keeps the disks alike."""
         return "a cluster's servers are not counted by valgrind"
+
+    @abstractmethod
+    def _pids(self) -> dict[str, int]:
+        """Of what runs, by subject."""
+
+    def processes(self) -> dict[str, int]:
+        """Of both nodes."""
+        return self._pids()
 
     # What is loaded, and restored for each run
 
@@ -247,12 +236,16 @@ class DiskCluster(Cluster[C]):
             now, sizes = server.read_counters(connection), server.read_sizes(connection)
         return {**{name: value - self._before.get(name, 0.0) for name, value in now.items()}, **sizes}
 
-    def counters(self, limit: float) -> AskingPrimary | None:
+    def server_counters(self) -> dict[str, float]:
+        """`server_status`, where the server is the one that was there at first."""
+        return self.server_status(30.0) if not self._struck and self.primary() == NAMES[0] else {}
+
+    def counters(self, limit: float) -> Asking | None:
         """Of the server that runs now."""
         if self.primary() is None:
             return None
         connection, reads = self.server(self.loaded / FOLDER).reader(self.way_of_dyno(), limit)
-        return AskingPrimary(connection, reads, self.primary)
+        return Asking(connection, reads, lambda: self.primary() is None)
 
     def check(self, limit: float) -> None:
         """The checksums of pages on the disk that was written to last, where its server ended cleanly."""
@@ -277,27 +270,6 @@ class DiskCluster(Cluster[C]):
 
     _last = NAMES[0]
     """The node that had the server last."""
-
-
-@dataclass
-class AskingPrimary:
-    """A `CounterSource` on a server that runs on the disk."""
-
-    connection: sql.Connection
-    reads: Callable[[], Counters]
-    primary: Callable[[], str | None]
-
-    def read(self) -> Counters:
-        """By its connection."""
-        return self.reads()
-
-    def ended(self) -> bool:
-        """Whether there is no such server any more."""
-        return self.primary() is None
-
-    def close(self) -> None:
-        """Close the connection."""
-        self.connection.close()
 
 
 def other_of(name: str) -> str:

@@ -27,9 +27,8 @@ from dyno.deployments.base import ENVIRONMENT, Running
 from dyno.hosts import accounts, vm_image, vms
 from dyno.hosts.images import Contents
 from dyno.hosts.leftovers import UndoError
-from dyno.hosts.networks import CLIENT, Network
+from dyno.hosts.networks import CLIENT
 from dyno.hosts.process import Process
-from dyno.hosts.processes import memory_bytes
 from dyno.hosts.vms import Disk, Spec, Vm
 from dyno.model.base import InvalidRun, RunError, Scalar
 from dyno.model.endpoint import Endpoint
@@ -38,10 +37,10 @@ from dyno.model.study import Machine
 from dyno.model.units import Duration, Size
 from dyno.systems import drbd_resource as words
 from dyno.systems.base import Place
-from dyno.systems.cluster import NodeState, Role, choose
+from dyno.systems.cluster import NodeState, Role, choose, facts_of_nodes
 from dyno.systems.disk_cluster import FOLDER, NAMES, DiskCluster, DiskClusterOptions, DiskServer, other_of
-from dyno.systems.members import PORT, SLOW_DELAY_S, SLOW_RATE
-from dyno.systems.server import DATABASE, PASSWORD, USER
+from dyno.systems.members import PORT, SLOW_DELAY_S, SLOW_DISK, SLOW_RATE
+from dyno.systems.server import WHO
 
 _MIB = 2**20
 _FOR_DYNO = 3307
@@ -50,8 +49,8 @@ _LOOK_EVERY_S = 0.02
 _ASK_S = 20.0
 _STEP_S = 60.0
 _MODE: Final = 0o755
-_SLOW_DISK: Final = {"iops": 25, "bps_wr": 1 << 20}
-"""A second, of a node whose disk is made slow: as of other clusters' nodes."""
+_SLOW_DISK: Final = {"iops": SLOW_DISK["writes"], "bps_wr": SLOW_DISK["write_bytes"]}
+"""A second, of a node whose disk is made slow, in QEMU's words."""
 
 
 class DrbdOptions(DiskClusterOptions):
@@ -85,7 +84,7 @@ class DrbdOptions(DiskClusterOptions):
     promotion: Annotated[
         Literal["pacemaker", "agent"],
         Field(description="who has a node take over: Pacemaker, or a script that pings the other node"),
-    ] = "agent"
+    ] = "pacemaker"
     silent_for: Annotated[
         Duration, Field(ge=1, le=60, description="how long a node has to be silent before the other takes over")
     ] = 3.0
@@ -126,14 +125,11 @@ class DrbdSystem(DiskCluster[DrbdOptions]):
     def __init__(self, options: DrbdOptions, place: Place) -> None:
         super().__init__(options, place)
         self._vms: dict[str, Vm] = {}
-        self._network: Network | None = None
         self._folder: Path | None = None
         self._accelerated: vms.Acceleration | None = None
         self._image: vm_image.VmImage | None = None
         self._relays: dict[str, Process] = {}
         self._endpoint: Endpoint | None = None
-        self._wire_before = 0
-        self._first = NAMES[0]
         self._at_ready: words.Replication | None = None
 
     def taken_of_disk(self) -> int:
@@ -179,13 +175,6 @@ class DrbdSystem(DiskCluster[DrbdOptions]):
     def virtual(self) -> str:
         """The address that clients come by."""
         return self.network.virtual(0)
-
-    @property
-    def network(self) -> Network:
-        """That of the nodes, between start and stop."""
-        if self._network is None:
-            raise RunError("drbd was not started")
-        return self._network
 
     def _addresses(self) -> dict[str, str]:
         return {name: self.network.address(name) for name in NAMES}
@@ -254,7 +243,7 @@ class DrbdSystem(DiskCluster[DrbdOptions]):
         accelerated, image, server = self._find_acceleration(), self._open_image(), self._server_image(limit)
         self._folder = host.temporary_folder(Path(tempfile.gettempdir()) / f"dyno-{secrets.token_hex(4)}")
         try:
-            self._network = host.networks.make(NAMES)
+            self._network = host.networks.make([*NAMES, _OWN_PLACE])
             for number, name in enumerate(NAMES, 1):
                 vms.plug_in(host, self._network, name, self.place.logs / f"{name}-network")
                 spec = Spec(
@@ -297,7 +286,7 @@ class DrbdSystem(DiskCluster[DrbdOptions]):
         create = f"drbdadm -- --force create-md {words.RESOURCE} && drbdadm up {words.RESOURCE}"
         vms.together(both, create, _left(deadline))
         vms.together(both, _until("grep -q cs:Connected /proc/drbd"), _left(deadline))
-        first = self._vms[self._first]
+        first = self._vms[NAMES[0]]
         # The disks are alike already, in every byte: nothing has to be copied.
         first.agent.ask(f"drbdadm new-current-uuid --clear-bitmap {words.RESOURCE}", _left(deadline))
         vms.together(both, _until("grep -q ds:UpToDate/UpToDate /proc/drbd"), _left(deadline))
@@ -306,10 +295,10 @@ class DrbdSystem(DiskCluster[DrbdOptions]):
         for name in NAMES:
             self._relay(name, deadline)
         self._attest(deadline)
-        self._wire_before = self._wire_bytes()
+        self._sent_before = self.sent_bytes() or 0
         self._endpoint = Endpoint(
             backend=self.backend,
-            settings={"host": self.virtual, "port": PORT, **_WHO},
+            settings={"host": self.virtual, "port": PORT, **WHO},
             processes=self._pids(),
             namespace=str(self.network.path(CLIENT)),
         )
@@ -324,7 +313,6 @@ class DrbdSystem(DiskCluster[DrbdOptions]):
             "/etc/hosts": hosts,
             "/etc/drbd.conf": words.resource(addresses, self.options.of_drbd, self.options.silent_for),
             "/etc/corosync/corosync.conf": words.corosync(addresses, self.options.silent_for),
-            "/run/dyno/cluster.xml": words.cluster(self._first, self.virtual),
         }
         for path, text in files.items():
             vm.agent.write(path, text, _left(deadline))
@@ -340,24 +328,30 @@ class DrbdSystem(DiskCluster[DrbdOptions]):
 
     def _promote(self, first: Vm, deadline: float) -> None:
         """Have whoever promotes begin, and wait until the server answers at the virtual address."""
+        if self.options.promotion == "pacemaker":
+            # Before its daemons start: no command has to get through to them while they choose who leads, and how long
+            # they take for that is already as it is set there.
+            for vm in self._vms.values():
+                vm.agent.write(_CIB, words.cluster(NAMES[0], self.virtual), _left(deadline))
         for vm in self._vms.values():
             self._begin_promotion(vm, deadline, first=vm is first)
-        if self.options.promotion == "pacemaker":
-            # By what it has, and not by the answer: one that comes late is an error, and telling it again another.
-            known = "cibadmin --query 2>/dev/null | grep -q 'clone id=\"disks\"'"
-            tell = "cibadmin --replace --xml-file /run/dyno/cluster.xml >/run/dyno/cibadmin 2>&1"
-            first.agent.ask(f"until {known}; do {tell}; sleep 1; done", _left(deadline))
         serving = f"ip -4 address show dev eth0 | grep -qF '{self.virtual}/' && /usr/lib/dyno/server monitor"
         try:
-            first.agent.ask(_until(serving), _left(deadline))
+            # Pacemaker would start a server that cannot run for ever.
+            first.agent.ask(
+                f"until {{ {serving}; }}; do [ ! -e {_FAILED} ] || exit 1; sleep 0.2; done", _left(deadline)
+            )
         except RunError as error:
             raise RunError(f"no server answers on {first.spec.name}: {self._why_not(first)}") from error
 
     def _begin_promotion(self, vm: Vm, deadline: float, *, first: bool = False) -> None:
         if self.options.promotion == "pacemaker":
             vm.agent.ask(
+                # They take no file that they may not write.
+                "chown -R hacluster:haclient /var/lib/pacemaker && "
                 f"corosync && {_until('corosync-quorumtool -s >/dev/null')} && "
-                "{ setsid pacemakerd </dev/null >/var/log/pacemakerd.log 2>&1 3>&- & }",
+                # Agents would start a program for each line that they log for nobody.
+                "{ PCMK_logfacility=none setsid pacemakerd </dev/null >/var/log/pacemakerd.log 2>&1 3>&- & }",
                 _left(deadline),
             )
         elif first:
@@ -386,7 +380,7 @@ class DrbdSystem(DiskCluster[DrbdOptions]):
         assert self._folder is not None
         listen = f"UNIX-LISTEN:{self._folder / name}.sql,fork"
         to = f"TCP:{self.network.address(name)}:{_FOR_DYNO},connect-timeout=3"
-        argv = [*self.network.words(CLIENT), "socat", listen, to]
+        argv = [*self.network.words(_OWN_PLACE), "socat", listen, to]
         relay = self.place.host.start_server(argv, log=self.place.logs / f"{name}-relay", marker=listen)
         self._relays[name] = relay
         while not (self._folder / f"{name}.sql").exists():
@@ -401,7 +395,7 @@ class DrbdSystem(DiskCluster[DrbdOptions]):
             asked = {**self.options.of_drbd, "write-ordering": _ordering(self.options)}
             told = {f"drbd.{key}": effective[key] for key in _TELLING if key in effective}
             wanted = {f"drbd.{key}": value for key, value in asked.items()}
-            if name != self._first:
+            if name != NAMES[0]:
                 if unlike := [key for key, value in wanted.items() if told.get(key) != value]:
                     key = unlike[0]
                     raise InvalidRun(f"{key} is {told.get(key)} on {name}, the study asks for {wanted[key]}")
@@ -506,11 +500,15 @@ class DrbdSystem(DiskCluster[DrbdOptions]):
         primary = self.primary()
         if primary is None or self._folder is None:
             raise RunError("no node has a server that answers")
-        return Endpoint(backend=self.backend, settings={"socket": f"{self._folder / primary}.sql", **_WHO})
+        return Endpoint(backend=self.backend, settings={"socket": f"{self._folder / primary}.sql", **WHO})
 
     def primary(self) -> str | None:
-        """By what the nodes say of themselves."""
-        return next((node.name for node in self.nodes() if node.role == "primary"), None) if self._network else None
+        """By what the nodes say of themselves; of two, since nobody fences, the one that is not cut off."""
+        if self._network is None:
+            return None
+        struck = {name for each in self._struck for name in each.nodes}
+        found = [node.name for node in self.nodes() if node.role == "primary"]
+        return min(found, key=lambda name: name in struck, default=None)
 
     def facts(self) -> dict[str, Scalar]:
         """What kind of machine it is, and of the server what a native one tells by its process."""
@@ -519,10 +517,7 @@ class DrbdSystem(DiskCluster[DrbdOptions]):
         with program.open("rb") as file:
             checksum = hashlib.file_digest(file, "sha256").hexdigest()
         return {
-            "nodes": self.options.nodes,
-            "node.cpus": "none" if self.options.node_cpus is None else self.options.node_cpus,
-            "node.memory": self.options.node_memory,
-            "node.disk": self.options.node_disk,
+            **facts_of_nodes(self.options),
             "machine": "virtual",
             "emulated": accelerated.emulated,
             "acceleration": accelerated.kind,
@@ -544,21 +539,12 @@ class DrbdSystem(DiskCluster[DrbdOptions]):
         """What the server counted, where it is the one that was there at first; what DRBD did, and what all cost."""
         if self._network is None:
             return {} if self._lone is None else self._lone.status()
-        figures: dict[str, float] = {}
-        primary = self.primary()
-        if primary == self._first and not self._struck:
-            figures |= self.server_status(30.0)
+        figures = self.server_counters()
         for name, now in self._views().items():
             if now is not None:
                 for counter, called in words.COUNTERS.items():
                     figures[f"drbd.{name}.{called}"] = float(now.counters.get(counter, 0))
-        figures["cluster.servers"] = float(self.options.nodes)
-        figures["cluster.memory_bytes"] = float(sum(memory_bytes(pid) for pid in self._pids().values()))
-        figures["cluster.wire_bytes"] = float(self._wire_bytes() - self._wire_before)
-        return figures
-
-    def _wire_bytes(self) -> int:
-        return sum(sent for _, sent in self.network.traffic().values())
+        return {**figures, **self.costs(self.options.nodes)}
 
     def notes(self) -> tuple[str, ...]:
         """What is without effect, what is not kept, and what kind of machine it is."""
@@ -726,6 +712,10 @@ class DrbdSystem(DiskCluster[DrbdOptions]):
         if self.options.delay:
             self._delay()
         self._begin_promotion(vm, deadline)
+        if self.options.promotion == "pacemaker":
+            # The disk was in step before Pacemaker looked at it, and one that it does not know it does not promote.
+            known = rf"crm_mon --one-shot | grep -q 'Unpromoted: .* {vm.spec.name} '"
+            vm.agent.ask(f"until {known}; do sleep 1; done", _left(deadline))
 
     def _throttle(self, vm: Vm, limits: Mapping[str, int]) -> None:
         """Of the replicated disk; 0 is none."""
@@ -733,12 +723,16 @@ class DrbdSystem(DiskCluster[DrbdOptions]):
         vm.monitor.ask("block_set_io_throttle", device="d1", **{**all_of_them, **limits})
 
 
-_WHO: Final = {"user": USER, "password": PASSWORD, "database": DATABASE}
+_OWN_PLACE: Final = "dyno"
+"""In the nodes' network: dyno still sees a server that is cut off from clients."""
 _TELLING: Final = (*words.NET, *words.DISK, "write-ordering", "fencing", "ko-count", "timeout", "ping-timeout")
 _DAEMONS: Final = (
     "pacemakerd pacemaker-based pacemaker-fenced pacemaker-execd pacemaker-attrd pacemaker-schedulerd "
     "pacemaker-controld corosync"
 )
+_CIB: Final = "/var/lib/pacemaker/cib/cib.xml"
+"""What Pacemaker's daemons read when they start, and keep."""
+_FAILED: Final = "/run/dyno/server.failed"
 _BALLAST: Final = f"{words.DATA}/ballast"
 _FILL: Final = (
     f"free=$(df --output=avail -B4096 {words.DATA} | tail -n 1); fallocate -l $((free * 4096)) {_BALLAST}; "

@@ -188,28 +188,32 @@ def cluster(first: str, address: str) -> str:
         "disk",
         "ocf:linbit:drbd",
         {"drbd_resource": RESOURCE},
-        [("monitor", "29s", "Promoted"), ("monitor", "31s", "Unpromoted")],
+        [("monitor", "59s", "Promoted"), ("monitor", "61s", "Unpromoted")],
     )
     group = [
         _primitive(
             "files",
             "ocf:heartbeat:Filesystem",
             {"device": DEVICE, "directory": DATA, "fstype": "ext4", "options": "noatime"},
-            [("monitor", "60s", "")],
+            [("monitor", "120s", "")],
         ),
         _primitive("server", "ocf:dyno:server", {}, [("monitor", "10s", "")]),
         _primitive(
             "address",
             "ocf:heartbeat:IPaddr2",
             {"ip": address, "cidr_netmask": "24", "nic": "eth0", "arp_count": "3", "arp_interval": "100"},
-            [("monitor", "30s", "")],
+            [("monitor", "120s", "")],
         ),
     ]
     meta = {
         "promotable": "true", "promoted-max": "1", "promoted-node-max": "1", "clone-max": "2", "clone-node-max": "1",
         "notify": "true",
     }  # fmt: skip
-    options = {"stonith-enabled": "false", "no-quorum-policy": "ignore", "start-failure-is-fatal": "false"}
+    options = {
+        "stonith-enabled": "false", "no-quorum-policy": "ignore", "start-failure-is-fatal": "false",
+        # How long nodes that start wait for one that leads already, which there is none of at first.
+        "dc-deadtime": "5s",
+    }  # fmt: skip
     return (
         # Since 3.7 roles are called Promoted and Unpromoted.
         '<cib validate-with="pacemaker-3.7" epoch="1" num_updates="0" admin_epoch="1"><configuration><crm_config>'
@@ -253,8 +257,10 @@ def delayed(seconds: float, peer: str) -> str:
     """Have what a node sends to its peer, and that alone, arrive so much later."""
     if not seconds:
         return "tc qdisc del dev eth0 root 2>/dev/null; true"
+    # The kernel puts no queue of one kind in the place of another's that has a handle: what is there goes first.
     return (
-        "tc qdisc replace dev eth0 root handle 1: prio bands 4 priomap 1 2 2 2 1 2 0 0 1 1 1 1 1 1 1 1 && "
+        "{ tc qdisc del dev eth0 root 2>/dev/null; true; } && "
+        "tc qdisc add dev eth0 root handle 1: prio bands 4 priomap 1 2 2 2 1 2 0 0 1 1 1 1 1 1 1 1 && "
         f"tc qdisc add dev eth0 parent 1:4 handle 40: netem delay {seconds * 1000:.3f}ms limit 100000 && "
         f"tc filter add dev eth0 parent 1: protocol ip u32 match ip dst {peer}/32 flowid 1:4"
     )
@@ -262,7 +268,10 @@ def delayed(seconds: float, peer: str) -> str:
 
 def slowed(seconds: float, rate: int) -> str:
     """Have all that a node sends arrive so much later, at so many bytes a second."""
-    return f"tc qdisc replace dev eth0 root netem delay {seconds * 1000:.3f}ms rate {8 * rate}bit limit 100000"
+    return (
+        "{ tc qdisc del dev eth0 root 2>/dev/null; true; } && "
+        f"tc qdisc add dev eth0 root netem delay {seconds * 1000:.3f}ms rate {8 * rate}bit limit 100000"
+    )
 
 
 def deaf_and_dumb(address: str) -> str:

@@ -15,24 +15,23 @@ from pydantic import AfterValidator, Field
 from dyno import sql
 from dyno.deployments.base import Running
 from dyno.hosts import programs
+from dyno.hosts.networks import CLIENT
 from dyno.model.base import RunError, Scalar
 from dyno.model.endpoint import READ_ONLY, Endpoint
 from dyno.model.units import PositiveDuration
-from dyno.systems import balancer
 from dyno.systems.balancer import Balancer
 from dyno.systems.base import Place
 from dyno.systems.cluster import Role
 from dyno.systems.innodb import arguments
+from dyno.systems.managed import ManagedCluster
 from dyno.systems.manager import Line, Manager, Patience
 from dyno.systems.mariadb import MariadbOptions, MariadbSystem
 from dyno.systems.members import (
     ADMIN,
     ADMIN_PASSWORD,
-    CLIENT,
     LISTENING,
     ClusterOptions,
     Member,
-    ServerCluster,
     as_admin,
     together,
 )
@@ -204,24 +203,21 @@ class Wsrep:
         return self.ready and self.primary and self.state == "Synced"
 
 
-class GaleraSystem(ServerCluster[GaleraOptions]):
+class GaleraSystem(ManagedCluster[GaleraOptions]):
     """A cluster of mariadbd."""
 
     kind = "galera"
     Options = GaleraOptions
+    by_majority = True
     own_files = ("galera.cache", "gvwstate.dat")
 
-    _balancer: Balancer | None = None
-    _manager: Manager | None = None
     _writer: str | None = None
     _serving: frozenset[str] = frozenset()
     _first: str = ""
     _run: int = 0
 
     def __init__(self, options: GaleraOptions, place: Place) -> None:
-        super().__init__(options, place)
-        self._lines: dict[str, Line] = {}
-        self._patience = Patience(options.dead_after)
+        super().__init__(options, place, options.dead_after)
 
     @classmethod
     def opens_directly(cls, options: GaleraOptions) -> str | None:
@@ -239,11 +235,7 @@ class GaleraSystem(ServerCluster[GaleraOptions]):
         _library()
         if programs.find("rsync") is None:
             raise RunError("rsync not found, by which Galera sends a whole copy: apt-get install rsync")
-        said = self.place.host.run(
-            [str(balancer.program()), "-v"], limit=limit, log=self.place.logs / "haproxy-version"
-        )
-        found = re.search(r"\d+\.\d+(\.\d+)*", said)
-        return {**super().provision(limit), "haproxy": found[0] if found else said.strip()}
+        return super().provision(limit)
 
     def _words(self, name: str, address: str, port: int, cluster: str) -> list[str]:
         provider = {"gmcast.listen_addr": f"tcp://{address}:{port}", **self.options.provider}
@@ -356,24 +348,9 @@ class GaleraSystem(ServerCluster[GaleraOptions]):
         host = self.network.address(CLIENT)
         return {"host": host, "port": READ_WRITE_PORT}, {READ_ONLY: {"host": host, "port": READ_ONLY_PORT}}
 
-    def helpers(self) -> dict[str, int]:
-        """The balancer."""
-        pid = None if self._balancer is None else self._balancer.pid
-        return {} if pid is None else {"haproxy": pid}
-
-    def let_go(self) -> None:
-        """End the manager and haproxy."""
-        if self._manager is not None:
-            self._manager.stop()
-            for line in self._lines.values():
-                line.close()
-        if self._balancer is not None:
-            self._balancer.stop()
-
-    def notes(self) -> tuple[str, ...]:
+    def events(self) -> tuple[tuple[int, str], ...]:
         """What the manager did, but for what it began with."""
-        events = [] if self._manager is None else self._manager.events[1:]
-        return tuple(f"The cluster's manager: {text} (at {at_ns} ns)." for at_ns, text in events)
+        return super().events()[1:]
 
     def _told(self) -> dict[str, Wsrep]:
         """What each node that can be asked says."""

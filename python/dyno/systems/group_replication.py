@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import re
 import time
+from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field
 
 from dyno import sql
 from dyno.hosts import programs
+from dyno.hosts.networks import CLIENT
 from dyno.model.base import RunError
 from dyno.model.endpoint import READ_ONLY
 from dyno.systems.base import Place
 from dyno.systems.cluster import Role
-from dyno.systems.members import CLIENT, Member, ServerCluster, together
+from dyno.systems.members import Member, ServerCluster, together
 from dyno.systems.mysql import given_root, loading
 from dyno.systems.mysql_member import (
     ALONE,
@@ -68,6 +70,13 @@ class GroupReplicationOptions(MysqlClusterOptions):
             "single_primary_mode", "start_on_boot",
         )
     }  # fmt: skip
+    known = MysqlClusterOptions.known | frozenset(_TELLING)
+    choices: ClassVar[Mapping[str, tuple[str, ...]]] = {
+        f"{_PREFIX}consistency": ("EVENTUAL", "BEFORE_ON_PRIMARY_FAILOVER", "BEFORE", "AFTER", "BEFORE_AND_AFTER"),
+        f"{_PREFIX}exit_state_action": ("READ_ONLY", "ABORT_SERVER", "OFFLINE_MODE"),
+        f"{_PREFIX}flow_control_mode": ("DISABLED", "QUOTA"),
+        f"{_PREFIX}communication_stack": ("XCOM", "MYSQL"),
+    }
 
     primaries: Annotated[Literal["single", "multi"], Field(description="whether one node is written to or all are")] = (
         "single"
@@ -104,6 +113,7 @@ class GroupReplicationSystem(ServerCluster[GroupReplicationOptions]):
 
     kind = "group-replication"
     Options = GroupReplicationOptions
+    by_majority = True
 
     _router: Router | None = None
 

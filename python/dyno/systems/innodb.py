@@ -99,6 +99,8 @@ _ENGINES = {
 class InnodbOptions(ServerOptions):
     """Besides the server's own variables."""
 
+    known = LEAVES_DATA_ALONE | frozenset(TELLING)
+
     check: Annotated[
         Literal["none", "checksums"],
         Field(description="after each run: innochecksum over every page of the workload's tables, or none"),

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 
 from dyno import sql
 from dyno.model.base import RunError
 from dyno.model.endpoint import Endpoint
 
-_ENDS_WITHIN_S = 30.0
+ENDS_WITHIN_S = 30.0
+"""A manager, once it is asked to."""
 
 
 class Manager:
@@ -22,6 +24,8 @@ class Manager:
         self._every = every
         self._over = threading.Event()
         self._thread: threading.Thread | None = None
+        self._defect: Exception | None = None
+        """The first thing that it met and nobody foresaw."""
         self.events: list[tuple[int, str]] = []
         """What it did, with the time in ns since the epoch."""
 
@@ -35,14 +39,26 @@ class Manager:
         if not self.events or self.events[-1][1] != text:
             self.events.append((time.time_ns(), text))
 
-    def stop(self) -> None:
-        """End it; nothing happens where it does not look. Raises RunError where it does not come back."""
+    def go_on(self) -> None:
+        """Between two steps of what takes long. Raises RunError where it is to end."""
+        if self._over.is_set():
+            raise RunError("the cluster is ended")
+
+    def stop(self, limit: float = ENDS_WITHIN_S) -> None:
+        """End it; nothing happens where it does not look. Raises RunError where it does not come back by then.
+
+        It may be asked again: what it waits for may have ended meanwhile. A defect that it met is raised too, once,
+        when it has ended.
+        """
         self._over.set()
-        thread, self._thread = self._thread, None
-        if thread is not None:
-            thread.join(_ENDS_WITHIN_S)
-            if thread.is_alive():
-                raise RunError(f"the cluster's manager did not end within {_ENDS_WITHIN_S:g} s")
+        if self._thread is not None:
+            self._thread.join(limit)
+            if self._thread.is_alive():
+                raise RunError(f"the cluster's manager did not end within {limit:g} s")
+            self._thread = None
+        defect, self._defect = self._defect, None
+        if defect is not None:
+            raise defect
 
     def _go_on(self) -> None:
         while not self._over.wait(self._every):
@@ -50,6 +66,9 @@ class Manager:
                 self._look()
             except RunError as error:
                 self.tell(f"could not go on: {error}")
+            except Exception as error:  # noqa: BLE001 - it looks on, and a failover comes; raised as it is ended
+                self._defect = self._defect or error
+                self.tell(f"met a defect: {type(error).__name__}: {error}")
 
 
 class Line:
@@ -76,6 +95,17 @@ class Line:
         connection, self._connection = self._connection, None
         if connection is not None:
             connection.close()
+
+
+@contextmanager
+def held(lock: threading.RLock, limit: float) -> Iterator[None]:
+    """Within, nobody else changes the cluster. Raises RunError where somebody still does after so many seconds."""
+    if not lock.acquire(timeout=max(limit, 0.0)):
+        raise RunError("the cluster's manager was still changing it as the time was over")
+    try:
+        yield
+    finally:
+        lock.release()
 
 
 class Patience:

@@ -17,15 +17,15 @@ from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, TypeVar
+from typing import Annotated, Any, ClassVar, Literal, TypeVar
 
 from pydantic import Field
 
 from dyno import sql
 from dyno.deployments.base import Deployment, Running
-from dyno.deployments.native import Native, NativeServer
+from dyno.deployments.native import Native
 from dyno.hosts.confinement import Confinement
-from dyno.hosts.processes import memory_bytes
+from dyno.hosts.networks import CLIENT
 from dyno.hosts.volumes import image_of
 from dyno.model.base import InvalidRun, RunError, Scalar
 from dyno.model.endpoint import Endpoint
@@ -33,23 +33,21 @@ from dyno.model.faults import Fault, FaultKind, Struck
 from dyno.model.study import FileSystem, Machine
 from dyno.model.units import Size
 from dyno.systems.base import Place, files_below
-from dyno.systems.cluster import Cluster, NodeState, Role, choose
+from dyno.systems.cluster import Cluster, NodeState, OfNode, Role, choose, facts_of_nodes
 from dyno.systems.innodb import InnodbOptions, InnodbSystem
-from dyno.systems.server import DATABASE, PASSWORD, USER, Asking
-
-if TYPE_CHECKING:
-    from dyno.hosts.networks import Network
+from dyno.systems.server import WHO, Asking
 
 PORT = 3306
 """Of every node, at its own address."""
 LISTENING = ("--bind-address=0.0.0.0", f"--port={PORT}")
 ADMIN, ADMIN_PASSWORD = "dyno_admin", "dyno-admin"
 """Who looks after the cluster: dyno by the socket of each node, its manager by the network."""
-CLIENT = "client"
 
 _LOOK_EVERY_S = 0.05
 _ASK_LIMIT_S = 3.0
 _DISK_LIMIT_S = 120.0
+_TAKES_A_NODE_AWAY: frozenset[FaultKind] = frozenset({"kill", "freeze", "cut", "cut-one-way"})
+"""From the others, who are not told."""
 SLOW_DISK: Mapping[str, int] = {"write_bytes": 1 << 20, "writes": 25}
 """A second, of a node whose disk is made slow: a failing hard disk."""
 SLOW_RATE, SLOW_DELAY_S = 250_000.0, 0.05
@@ -84,20 +82,14 @@ O = TypeVar("O", bound=InnodbOptions)  # noqa: E741 - the options of one kind of
 C = TypeVar("C", bound=ClusterOptions)
 
 
-class Member(InnodbSystem[O]):
+class Member(OfNode, InnodbSystem[O]):
     """A server that is a node. `words_of_node` are what its command has for that; without any it is by itself."""
 
-    node: str = "n1"
     words_of_node: tuple[str, ...] = ()
     before_asking: tuple[str, ...] = ()
     """What an administrator's connection begins with."""
     not_of_data: ClassVar[tuple[str, ...]] = ()
     """How the names of settings begin that are of the cluster, and shape no data."""
-
-    @property
-    def log_name(self) -> str:
-        """Its own, since all nodes have one folder for logs."""
-        return f"{self.node}-{self.program}"
 
     @property
     def template_name(self) -> str:
@@ -145,15 +137,6 @@ class Member(InnodbSystem[O]):
             raise sql.SqlError(f"{self.node} does not run")
         return sql.connect(self._endpoint, limit=limit)
 
-    def signal(self, number: signal.Signals) -> None:
-        """Send it a signal, and wait for nothing."""
-        if isinstance(self.running, NativeServer):
-            self.running.process.send(number)
-
-    def lives(self) -> bool:
-        """Whether its process is there."""
-        return self.running is not None and self.running.wait(0) is None
-
 
 class ServerCluster(Cluster[C]):
     """Several servers, of which one is loaded, and all are restored from what was loaded."""
@@ -165,16 +148,16 @@ class ServerCluster(Cluster[C]):
     """Of the data, what tells a server from another."""
     besides: ClassVar[tuple[str, ...]] = ()
     """Who has a place in the network besides the nodes and their client."""
+    by_majority: ClassVar[bool] = False
+    """Whether nodes go on only where more than half of those that there were are left."""
 
     def __init__(self, options: C, place: Place) -> None:
         super().__init__(options, place)
         self._members: dict[str, Member[Any]] = {}
         self._lone: Member[Any] | None = None
-        self._network: Network | None = None
         self._endpoint: Endpoint | None = None
         self._struck: list[Struck] = []
         self._unclean: set[str] = set()
-        self._wire_before = 0
         self._at_ready: dict[str, int] = {}
 
     # What each kind says of itself
@@ -247,7 +230,12 @@ class ServerCluster(Cluster[C]):
 
     @classmethod
     def why_not_struck(cls, options: C, kind: FaultKind) -> str | None:
-        """Those of the disk need one of the node's own."""
+        """Those of the disk need one of the node's own, and of two nodes none is a majority."""
+        if cls.by_majority and options.nodes == 2 and kind in _TAKES_A_NODE_AWAY:
+            return (
+                f"of two nodes neither has a majority once the other is gone, so nobody goes on after {kind} until it "
+                "is mended: write system.config.nodes: 3"
+            )
         if kind in ("disk-full", "slow-disk") and options.node_disk is None:
             return f"{kind} needs a disk of each node's own: write system.config.node_disk, such as 2 GiB"
         return None
@@ -261,13 +249,6 @@ class ServerCluster(Cluster[C]):
     def members(self) -> tuple[Member[Any], ...]:
         """The servers of all nodes, between start and stop."""
         return tuple(self._members.values())
-
-    @property
-    def network(self) -> Network:
-        """That of the nodes, between start and stop."""
-        if self._network is None:
-            raise RunError(f"{self.kind} was not started")
-        return self._network
 
     @property
     def running(self) -> Running | None:
@@ -427,7 +408,7 @@ class ServerCluster(Cluster[C]):
             with self.of_node(member), member.as_client() as connection:
                 member.attest(connection)
         self._at_ready = self._pids()
-        self._wire_before = self._wire_bytes()
+        self._sent_before = self.sent_bytes() or 0
         self._endpoint = self._reached()
         return self._endpoint
 
@@ -451,21 +432,25 @@ class ServerCluster(Cluster[C]):
         return {"host": self.network.address(name), "port": PORT}
 
     def _reached(self) -> Endpoint:
-        who = {"user": USER, "password": PASSWORD, "database": DATABASE}
         first, more = self.ways()
         others = {**more, **{name: self.address(name) for name in self.names}}
         return Endpoint(
             backend=self.backend,
-            settings={**first, **who},
-            processes={**self._pids(), **self.helpers()},
+            settings={**first, **WHO},
+            processes=self.processes(),
             namespace=str(self.network.path(CLIENT)),
-            others={name: {**way, **who} for name, way in others.items()},
+            others={name: {**way, **WHO} for name, way in others.items()},
         )
 
     def _pids(self) -> dict[str, int]:
         return {
             member.node: member.running.pid for member in self.members if member.running is not None and member.lives()
         }
+
+    def processes(self) -> dict[str, int]:
+        """Of all nodes, one that has ended until it is started again; and those besides."""
+        servers = {each.node: running.pid for each in self.members if (running := each.running) is not None}
+        return {**servers, **self.helpers()}
 
     def asked(self) -> dict[str, Any]:
         """That of each server, which has it attested by itself."""
@@ -477,13 +462,7 @@ class ServerCluster(Cluster[C]):
 
     def facts(self) -> dict[str, Scalar]:
         """How many there are and what each has, and what a server says of itself."""
-        limits: dict[str, Scalar] = {
-            "nodes": self.options.nodes,
-            "node.cpus": "none" if self.options.node_cpus is None else self.options.node_cpus,
-            "node.memory": "none" if self.options.node_memory is None else self.options.node_memory,
-            "node.disk": "shared" if self.options.node_disk is None else self.options.node_disk,
-        }
-        return {**limits, **(self.members[0].facts() if self._members else {})}
+        return {**facts_of_nodes(self.options), **(self.members[0].facts() if self._members else {})}
 
     def cached(self, cold: bool) -> dict[str, Any]:
         """Of all nodes together."""
@@ -513,12 +492,7 @@ class ServerCluster(Cluster[C]):
                 continue
             for name, value in member.status().items():
                 figures[name] = figures.get(name, 0.0) + value
-        figures["cluster.servers"] = float(self.options.nodes)
-        figures["cluster.memory_bytes"] = float(
-            sum(memory_bytes(pid) for pid in (*self._pids().values(), *self.helpers().values()))
-        )
-        figures["cluster.wire_bytes"] = float(self._wire_bytes() - self._wire_before)
-        return {**figures, **self.counted()}
+        return {**figures, **self.costs(self.options.nodes), **self.counted()}
 
     def _is_as_it_was(self, member: Member[Any]) -> bool:
         return (
@@ -526,9 +500,6 @@ class ServerCluster(Cluster[C]):
             and self._pids().get(member.node) == self._at_ready[member.node]
             and member.node not in self.silent()
         )
-
-    def _wire_bytes(self) -> int:
-        return sum(sent for _, sent in self.network.traffic().values())
 
     def check(self, limit: float) -> None:
         """The checksums of every node's pages, of those whose server ended cleanly."""
@@ -540,7 +511,10 @@ class ServerCluster(Cluster[C]):
                     member.check(deadline - time.monotonic())
 
     def stop(self, limit: float) -> None:
-        """Ask all to end at once. Raises RunError where one had to be killed, or had ended though nobody struck it."""
+        """Ask all to end at once. Raises RunError where one had to be killed, or had ended though nobody struck it.
+
+        Also where what looks after them did not end, when all of them have; a defect that it met is raised then too.
+        """
         if self._lone is not None:
             lone, self._lone = self._lone, None
             lone.stop(limit)
@@ -548,12 +522,19 @@ class ServerCluster(Cluster[C]):
         if self._network is None:
             return
         wrong: list[str] = []
+        stuck, defect = False, None
         try:
             struck = {name for each in self._struck for name in each.nodes}
             for each in list(self._struck):
                 with suppress(RunError):
                     self._undo(each)
-            self.let_go()
+            try:
+                self.let_go()
+            except RunError as error:
+                stuck = True
+                wrong.append(str(error))
+            except Exception as error:  # noqa: BLE001 - all are to end first; it is raised below
+                defect = error
             for member, why in zip(
                 self.members, together(*(partial(_ended, m, limit) for m in self.members)), strict=True
             ):
@@ -561,12 +542,18 @@ class ServerCluster(Cluster[C]):
                     self._unclean.add(member.node)
                 if why and member.node not in struck:
                     wrong.append(f"{member.node}: {why}")
+            if stuck or defect:
+                # What it waited for has ended now, and it must do nothing to the next run.
+                with suppress(RunError):
+                    self.let_go()
         finally:
             self._struck.clear()
             self._members.clear()
             self._endpoint = None
             network, self._network = self._network, None
             network.destroy()
+        if defect is not None:
+            raise defect
         if wrong:
             raise RunError("; ".join(wrong))
 
@@ -600,7 +587,10 @@ class ServerCluster(Cluster[C]):
         if why := self.why_not_struck(self.options, fault.kind):
             raise RunError(why)
         node = choose(self.nodes(), fault, rng).name
-        member, at_ns = self._members[node], time.time_ns()
+        member = self._members[node]
+        # Before it is done, so that whatever happens it is undone.
+        struck = Struck(fault.kind, (node,), time.time_ns())
+        self._struck.append(struck)
         match fault.kind:
             case "kill":
                 member.signal(signal.SIGKILL)
@@ -622,8 +612,6 @@ class ServerCluster(Cluster[C]):
                 self.place.host.fill_disk(self.place.data / node)
             case "slow-disk":
                 self.place.host.limit_disk(self.confinement(node), SLOW_DISK, self.place.data / node)
-        struck = Struck(fault.kind, (node,), at_ns)
-        self._struck.append(struck)
         return struck
 
     def mend(self, struck: Struck, limit: float) -> None:

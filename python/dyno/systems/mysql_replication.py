@@ -2,31 +2,33 @@
 
 The manager has a place of its own in the network, as somebody who watches from a third machine: it writes to the source
 again and again, and where that does not succeed it takes the virtual address away (so that nobody is told of a commit
-any more), promotes the replica that has received the most, and has the others follow it.
+any more), promotes the replica that has received the most, and has the others follow it. What of this fails it goes on
+with at its next look.
 """
 
 from __future__ import annotations
 
-import re
 import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Iterator, Mapping
+from contextlib import closing, contextmanager, suppress
+from dataclasses import dataclass
 from functools import partial
 from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field
 
 from dyno import sql
+from dyno.hosts.networks import CLIENT
 from dyno.model.base import InvalidRun, RunError
 from dyno.model.endpoint import READ_ONLY, Endpoint
 from dyno.model.units import Duration, PositiveDuration
-from dyno.systems import balancer
 from dyno.systems.balancer import Balancer
 from dyno.systems.base import Place
 from dyno.systems.cluster import Role
-from dyno.systems.manager import Line, Manager, Patience
-from dyno.systems.members import ADMIN, ADMIN_PASSWORD, CLIENT, PORT, Member, ServerCluster, as_admin, together
+from dyno.systems.managed import ManagedCluster
+from dyno.systems.manager import Line, Manager, Patience, held
+from dyno.systems.members import ADMIN, ADMIN_PASSWORD, PORT, Member, as_admin, together
 from dyno.systems.mysql_member import (
     ALONE,
     CATCHES_UP_S,
@@ -44,7 +46,10 @@ MANAGER = "manager"
 READ_ONLY_PORT = 6447
 _READ = "read"
 _ANSWERS_WITHIN_S = 1.0  # to its manager
-_PROMOTES_WITHIN_S = 60.0
+_STEP_S = 5.0  # of what the manager does; what takes longer is gone on with at its next look
+_TELLS_WITHIN_S = 20.0
+"""What it has received, by a replica that answers: one that is passed over may have what nobody else has."""
+_JOINS_WITHIN_S = 60.0
 _LATE_BESIDES_S = 3.0  # SOURCE_DELAY goes by whole seconds, and what is applied late takes its time too
 _NEVER_ASYNCHRONOUS_MS = 3_600_000
 """How long a source waits for a replica before it goes on without: MySQL's own 10 s would give up what semi-sync
@@ -62,6 +67,11 @@ _RECEIVED = (
     "FROM performance_schema.replication_connection_status), ''), @@GLOBAL.gtid_executed), '')"
 )
 """All that a replica has, applied or not; subtracting nothing is how MySQL joins two sets."""
+_FOLLOWS = (
+    "SELECT @@GLOBAL.super_read_only, "
+    "(SELECT SERVICE_STATE FROM performance_schema.replication_connection_status), "
+    "(SELECT HOST FROM performance_schema.replication_connection_configuration)"
+)
 _THREADS = (
     "SELECT c.SERVICE_STATE, a.SERVICE_STATE FROM performance_schema.replication_connection_status c "
     "JOIN performance_schema.replication_applier_status a USING (CHANNEL_NAME)"
@@ -74,6 +84,10 @@ class MysqlReplicationOptions(MysqlClusterOptions):
     ours: ClassVar[frozenset[str]] = MysqlClusterOptions.ours | {
         "rpl_semi_sync_replica_enabled", "rpl_semi_sync_source_enabled",
     }  # fmt: skip
+    known = MysqlClusterOptions.known | {"rpl_semi_sync_source_timeout", "rpl_semi_sync_source_wait_point"}
+    choices: ClassVar[Mapping[str, tuple[str, ...]]] = {
+        "rpl_semi_sync_source_wait_point": ("AFTER_SYNC", "AFTER_COMMIT")
+    }
 
     mode: Annotated[
         Literal["async", "semi-sync"],
@@ -91,36 +105,44 @@ class MysqlReplicationOptions(MysqlClusterOptions):
     behind_by: Annotated[Duration, Field(ge=1, description="of promote: behind, in whole seconds")] = 5.0
 
 
-class MysqlReplicationSystem(ServerCluster[MysqlReplicationOptions]):
+@dataclass(frozen=True)
+class Seen:
+    """What the manager sees of a node at one look."""
+
+    answered: bool
+    alive: bool
+    """It answered, or did so not long ago."""
+    is_open: bool = False
+    """Whether it is known to take writes."""
+    receives: bool = False
+    """Whether it receives what the source commits, as far as it knows."""
+
+
+class MysqlReplicationSystem(ManagedCluster[MysqlReplicationOptions]):
     """One mysqld that is written to, others that follow."""
 
     kind = "mysql-replication"
     Options = MysqlReplicationOptions
     besides = (MANAGER,)
 
-    _balancer: Balancer | None = None
-    _manager: Manager | None = None
     _source: str = ""
+    _read: frozenset[str] = frozenset()
     _address: str = ""
 
     def __init__(self, options: MysqlReplicationOptions, place: Place) -> None:
-        super().__init__(options, place)
+        super().__init__(options, place, options.dead_after)
         self._changing = threading.RLock()
         """Held by whoever changes who follows whom: the manager, and whoever mends."""
-        self._lines: dict[str, Line] = {}
-        self._patience = Patience(options.dead_after)
+        self._followers: set[str] = set()
+        """Those that were made to follow the source that there is now: they alone may be read from, and be promoted."""
+        self._halted: set[str] = set()
+        """Those whose replication the manager stopped, and has not had go on yet."""
+        self._given_up_at: float | None = None
+        """Since when nobody has the address (time.monotonic): the source was given up, and none was promoted yet."""
 
     def member(self, place: Place) -> MysqlMember:
         """A mysqld."""
         return MysqlMember(self.options.of_member(), place)
-
-    def provision(self, limit: float) -> dict[str, str]:
-        """Its balancer too, by which the replicas are read."""
-        said = self.place.host.run(
-            [str(balancer.program()), "-v"], limit=limit, log=self.place.logs / "haproxy-version"
-        )
-        found = re.search(r"\d+\.\d+(\.\d+)*", said)
-        return {**super().provision(limit), "haproxy": found[0] if found else said.strip()}
 
     def _plugins(self) -> tuple[str, ...]:
         return _SEMI_SYNC if self.options.mode == "semi-sync" else ()
@@ -139,6 +161,8 @@ class MysqlReplicationSystem(ServerCluster[MysqlReplicationOptions]):
 
     def form(self, deadline: float) -> None:
         """The most advanced is the source; the others follow; then the manager begins."""
+        self._followers, self._halted, self._given_up_at = set(), set(), None
+        self._patience = Patience(self.options.dead_after)
         sets = dict(zip(self.names, together(*(self._replica(name).executed for name in self.names)), strict=True))
         self._source = most_advanced(sets)
         self._address = self.network.virtual(0)
@@ -151,7 +175,7 @@ class MysqlReplicationSystem(ServerCluster[MysqlReplicationOptions]):
         self._balancer.start(
             self.network.words(CLIENT), self.network.address(CLIENT), {_READ: READ_ONLY_PORT}, addresses
         )
-        self._balancer.use(_READ, followers)
+        self._read_from(set(followers))
         self.until(self.whole, deadline, "a source with its replicas")
         self._attest_mode(deadline)
         self._lines = {name: self._line(name, _ANSWERS_WITHIN_S) for name in self.names}
@@ -175,25 +199,34 @@ class MysqlReplicationSystem(ServerCluster[MysqlReplicationOptions]):
         yield "SET GLOBAL super_read_only = OFF"
         yield "SET GLOBAL read_only = OFF"
 
-    def _closing(self) -> Iterator[str]:
+    def _refusing_writes(self) -> Iterator[str]:
         """What makes a source that still runs one no more; commits that wait for replicas would keep it from that."""
         if self.options.mode == "semi-sync":
             yield "SET GLOBAL rpl_semi_sync_source_enabled = OFF"
         yield "SET GLOBAL super_read_only = ON"
+
+    def _closing(self) -> Iterator[str]:
+        """What a node begins with that is to follow another."""
+        yield from self._refusing_writes()
         yield "STOP REPLICA"
 
     def _follow(self, name: str) -> None:
         """Have a node follow the source from where it is."""
         member = self._members[name]
-        with self.of_node(member), member.ask(_PROMOTES_WITHIN_S) as connection:
+        with self.of_node(member), member.ask(_JOINS_WITHIN_S) as connection:
             self._make_replica(connection, late=self._late(name))
+        self._follows(name)
+
+    def _follows(self, name: str) -> None:
+        self._followers.add(name)
+        self._halted.discard(name)
 
     def _late(self, name: str) -> int:
         """Seconds by which a replica applies late: the planted fault is there from the beginning."""
         planted = self.options.promote == "behind" and name == self.names[-1] and self._source == self.names[0]
         return round(self.options.behind_by) if planted else 0
 
-    def _make_replica(self, connection: sql.Connection, *, late: int = 0) -> None:
+    def _make_replica(self, connection: sql.Connection | Line, *, late: int) -> None:
         for statement in self._closing():
             connection.rows(statement)
         source = {
@@ -233,25 +266,6 @@ class MysqlReplicationSystem(ServerCluster[MysqlReplicationOptions]):
         read = {"host": self.network.address(CLIENT), "port": READ_ONLY_PORT}
         return {"host": self._address, "port": PORT}, {READ_ONLY: read}
 
-    def helpers(self) -> dict[str, int]:
-        """The balancer."""
-        pid = None if self._balancer is None else self._balancer.pid
-        return {} if pid is None else {"haproxy": pid}
-
-    def let_go(self) -> None:
-        """End the manager and haproxy."""
-        if self._manager is not None:
-            self._manager.stop()
-            for line in self._lines.values():
-                line.close()
-        if self._balancer is not None:
-            self._balancer.stop()
-
-    def notes(self) -> tuple[str, ...]:
-        """What the manager did."""
-        events = [] if self._manager is None else self._manager.events
-        return tuple(f"The cluster's manager: {text} (at {at_ns} ns)." for at_ns, text in events)
-
     # The manager
 
     def _line(self, name: str, limit: float) -> Line:
@@ -260,58 +274,108 @@ class MysqlReplicationSystem(ServerCluster[MysqlReplicationOptions]):
 
     def _look(self) -> None:
         with self._changing:
-            answers = together(*(partial(self._answers, name) for name in self.names))
-            alive = dict(zip(self.names, answers, strict=True))
-            if not alive[self._source]:
+            answers = together(*(partial(self._ask_how_it_is, name) for name in self.names))
+            seen = dict(zip(self.names, answers, strict=True))
+            for name in self.names:
+                if name != self._source and seen[name].is_open:
+                    self._close(name)
+            if self._given_up_at is not None and seen[self._source].answered:
+                self._give_back("answers again")
+            if self._given_up_at is not None or not seen[self._source].alive:
                 self._fail_over()
                 return
-            readers = [name for name, lives in alive.items() if lives and name != self._source]
-            assert self._balancer is not None
-            self._balancer.use(_READ, readers or [self._source])
+            for name in sorted(self._halted):
+                if seen[name].answered:
+                    self._have_follow(name)
+            if seen[self._source].answered:
+                # Else all of them may have lost it, and have what they had.
+                self._read_from({name for name in self._followers if seen[name].receives})
 
-    def _answers(self, name: str) -> bool:
+    def _ask_how_it_is(self, name: str) -> Seen:
         """Of the source whether it can be written to: one whose disk is full answers all else."""
+        is_source = name == self._source
         try:
-            self._lines[name].rows(_BEAT if name == self._source else "SELECT 1")
+            rows = self._lines[name].rows(_BEAT if is_source else _FOLLOWS)
         except sql.SqlError:
-            return self._patience.told(name, answered=False)
-        return self._patience.told(name, answered=True)
+            alive = self._patience.told(name, answered=False)
+            return Seen(answered=False, alive=alive, receives=alive and name in self._read)
+        self._patience.told(name, answered=True)
+        if is_source:
+            return Seen(answered=True, alive=True)
+        closed, receives, host = rows[0]
+        of_source = str(host) == self.network.address(self._source)
+        return Seen(answered=True, alive=True, is_open=not int(closed), receives=of_source and str(receives) == "ON")
+
+    def _read_from(self, names: set[str]) -> None:
+        """Have readers led to these, and to the source where there is none."""
+        assert self._balancer is not None
+        self._read = frozenset(names or {self._source})
+        self._balancer.use(_READ, self._read)
+
+    def _close(self, name: str) -> None:
+        """Have one that was a source take no writes, as soon as it can be reached: it knows of no other."""
+        with suppress(sql.SqlError), closing(self._line(name, _STEP_S)) as line:
+            for statement in self._refusing_writes():
+                line.rows(statement)
+            self._tell(f"{name} took writes and is not the source: it is read-only now")
+
+    def _tell(self, text: str) -> None:
+        if self._manager is not None:
+            self._manager.tell(text)
 
     def _fail_over(self) -> None:
-        """In this order: what nobody is told any more cannot be lost, and what a replica has received is kept."""
-        assert self._manager is not None
-        assert self._balancer is not None
+        """In this order: what nobody is told any more cannot be lost, and what a replica has received is kept.
+
+        What fails is tried again at the next look, and until then replicas go on receiving: in semi-sync the source, if
+        it is there again, would else wait for them for ever.
+        """
         old = self._source
-        begun = time.monotonic()
-        self.network.give_up(self._address, old)
-        with self._replicas_to_choose_from(old) as (lines, received):
-            if not lines:
-                self.network.take(self._address, old)
-                self._manager.tell(f"{old} does not answer, nor does any replica")
-                return
-            new = self._choice(received)
-            self._promote(lines[new], received[new])
-            self._source = new
-            self.network.take(self._address, new)
-            self._manager.tell(
-                f"{old} did not answer {self.options.dead_after} times in a row; {new} was promoted within "
-                f"{time.monotonic() - begun:.3f} s"
-            )
-            followers = [name for name in lines if name != new and self._has_all_of(lines[new], lines[name])]
-            for name in followers:
-                self._follow_from(lines[name])
-        self._balancer.use(_READ, followers or [new])
+        if self._given_up_at is None:
+            self.network.give_up(self._address, old)
+            self._given_up_at = time.monotonic()
+        try:
+            with self._replicas_to_choose_from() as (lines, received):
+                if not lines:
+                    self._give_back("does not answer, nor does any replica of it")
+                    return
+                new = self._choice(received)
+                self._promote(lines[new], received[new])
+        except RunError:
+            self._have_all_follow()
+            raise
+        took = time.monotonic() - self._given_up_at
+        self._source = new
+        self._followers.clear()
+        self._halted.discard(new)
+        self.network.take(self._address, new)
+        self._given_up_at = None
         self._patience = Patience(self.options.dead_after)
+        self._tell(
+            f"{old} did not answer {self.options.dead_after} times in a row; {new} was promoted within {took:.3f} s"
+        )
+        self._have_all_follow()
+        self._read_from(set(self._followers))
+
+    def _give_back(self, why: str) -> None:
+        """The source has its address again."""
+        self.network.take(self._address, self._source)
+        self._given_up_at = None
+        self._tell(f"{self._source} {why}: it has its address, and stays the source")
+        self._have_all_follow()
 
     @contextmanager
-    def _replicas_to_choose_from(self, old: str) -> Iterator[tuple[dict[str, Line], dict[str, str]]]:
-        """Those that answer, each with what it has received: nothing more comes to them."""
-        lines = {name: self._line(name, _PROMOTES_WITHIN_S) for name in self.names if name != old}
+    def _replicas_to_choose_from(self) -> Iterator[tuple[dict[str, Line], dict[str, str]]]:
+        """Of those that followed the source those that answer, each with what it has received: no more comes to them.
+
+        One that did not follow may have what nobody was told of, and lacks what was acknowledged since.
+        """
+        lines = {name: self._line(name, _TELLS_WITHIN_S) for name in sorted(self._followers)}
         received: dict[str, str] = {}
 
         def ask(name: str) -> None:
             with suppress(sql.SqlError):
                 self._lines[name].rows("SELECT 1")  # one that does not answer is not waited for
+                self._halted.add(name)
                 lines[name].rows("STOP REPLICA IO_THREAD")
                 received[name] = str(lines[name].rows(_RECEIVED)[0][0])
 
@@ -327,32 +391,51 @@ class MysqlReplicationSystem(ServerCluster[MysqlReplicationOptions]):
         return last if self.options.promote == "behind" and last in received else most_advanced(received)
 
     def _promote(self, line: Line, received: str) -> None:
+        assert self._manager is not None
         if self.options.promote != "behind":
-            waited = line.rows(f"SELECT WAIT_FOR_EXECUTED_GTID_SET({literal(received)}, {_PROMOTES_WITHIN_S / 2})")
+            waited = line.rows(f"SELECT WAIT_FOR_EXECUTED_GTID_SET({literal(received)}, {_STEP_S - 1})")
             if waited[0][0] != 0:
-                raise RunError("the replica to be promoted does not come to the end of what it has received")
+                raise RunError("the replica to be promoted is not at the end of what it has received yet")
         for statement in ("STOP REPLICA", "RESET REPLICA ALL", *self._opening()):
+            self._manager.go_on()
             line.rows(statement)
 
-    def _has_all_of(self, source: Line, replica: Line) -> bool:
+    def _have_all_follow(self) -> None:
+        for name in sorted(self._halted):
+            self._have_follow(name)
+
+    def _have_follow(self, name: str) -> None:
+        """Have one that was halted go on, after the source that there is now; one that cannot be told is told later.
+
+        Where it has what that source has not, it follows nobody until it is mended.
+        """
+        with suppress(sql.SqlError), closing(self._line(name, _STEP_S)) as line:
+            ((_, _, host),) = line.rows(_FOLLOWS)
+            if name not in self._followers and not self._source_has_all_of(line):
+                self._halted.discard(name)
+                self._tell(f"{name} has what {self._source} has not, and follows nobody")
+                return
+            if str(host) == self.network.address(self._source):
+                line.rows("START REPLICA")  # to tell it once more whom to follow would have it forget what it received
+            else:
+                self._make_replica(line, late=self._late(name))
+            self._follows(name)
+
+    def _source_has_all_of(self, replica: Line) -> bool:
         """Whether the source has whatever a replica has; else that one has to be made anew."""
         (executed,) = replica.rows(_EXECUTED)[0]
-        return bool(source.rows(f"SELECT GTID_SUBSET({literal(executed)}, @@GLOBAL.gtid_executed)")[0][0])
-
-    def _follow_from(self, line: Line) -> None:
-        line.rows("STOP REPLICA")
-        where = f"SOURCE_HOST = {literal(self.network.address(self._source))}, SOURCE_PORT = {PORT}"
-        line.rows(f"CHANGE REPLICATION SOURCE TO {where}, SOURCE_DELAY = 0")
-        line.rows("START REPLICA")
+        with closing(self._line(self._source, _STEP_S)) as source:
+            return bool(source.rows(f"SELECT GTID_SUBSET({literal(executed)}, @@GLOBAL.gtid_executed)")[0][0])
 
     # Mending
 
     def rejoin(self, member: Member[Any], deadline: float) -> None:
         """As the source that it still is, or as a replica; one that has what the source has not is made anew."""
-        with self._changing:
+        with held(self._changing, deadline - time.monotonic()):
             if member.node == self._source:
                 self._write_to(member, deadline)
                 self.network.take(self._address, self._source)
+                self._given_up_at = None
             else:
                 self._be_replica(member, deadline)
             strayed = [name for name in self.names if name not in (self._source, member.node)]
@@ -389,10 +472,7 @@ class MysqlReplicationSystem(ServerCluster[MysqlReplicationOptions]):
         if alone:
             with source.ask() as connection:
                 connection.rows("SET GLOBAL rpl_semi_sync_source_enabled = OFF")
-            if self._manager is not None:
-                self._manager.tell(
-                    f"{source.node} commits without a replica, since there is none, until there is a clone"
-                )
+            self._tell(f"{source.node} commits without a replica, since there is none, until there is a clone")
         try:
             yield
         finally:
@@ -419,13 +499,12 @@ class MysqlReplicationSystem(ServerCluster[MysqlReplicationOptions]):
                     f"IDENTIFIED BY {literal(ADMIN_PASSWORD)}"
                 )
             except sql.SqlError as error:
-                if member.running is None or member.running.wait(_PROMOTES_WITHIN_S) is None:
+                if member.running is None or member.running.wait(_JOINS_WITHIN_S) is None:
                     raise RunError(f"it cannot be made anew from {self._source}: {error}") from error
         member.end_process(0.0)
         member.start_again(max(deadline - time.monotonic(), 0.1))
         member.ready(deadline - time.monotonic())
-        if self._manager is not None:
-            self._manager.tell(f"{member.node} had what {self._source} has not, and was made anew as a clone of it")
+        self._tell(f"{member.node} had what {self._source} has not, and was made anew as a clone of it")
 
     # Its own view
 

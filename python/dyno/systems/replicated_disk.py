@@ -26,9 +26,9 @@ from pydantic import Field
 from dyno.deployments.base import Running
 from dyno.deployments.native import Native
 from dyno.hosts.confinement import Confinement
+from dyno.hosts.files import sync_file_system
 from dyno.hosts.leftovers import UndoError
-from dyno.hosts.networks import CLIENT, Network
-from dyno.hosts.processes import memory_bytes
+from dyno.hosts.networks import CLIENT
 from dyno.hosts.replication import NBD_GREETING, PROGRAMS, Side, greets, reaches
 from dyno.hosts.replication import PORT as DISK_PORT
 from dyno.hosts.vms import need
@@ -39,12 +39,12 @@ from dyno.model.faults import Fault, Struck
 from dyno.model.study import Machine
 from dyno.model.units import Duration
 from dyno.systems.base import Place
-from dyno.systems.cluster import NodeState, Role, choose
+from dyno.systems.cluster import NodeState, Role, choose, facts_of_nodes
 from dyno.systems.disk_cluster import FOLDER, NAMES, DiskCluster, DiskClusterOptions, DiskServer, other_of
-from dyno.systems.manager import Line, Manager
+from dyno.systems.manager import Line, Manager, held
 from dyno.systems.members import PORT, SLOW_DELAY_S, SLOW_DISK, SLOW_RATE
 from dyno.systems.mysql import MysqlOptions
-from dyno.systems.server import DATABASE, PASSWORD, USER
+from dyno.systems.server import WHO
 
 _LOOK_EVERY_S = 0.2
 _ASK_S = 1.0
@@ -82,6 +82,8 @@ class _Node:
     frozen: bool = False
     off: bool = False
     """It was killed or shut down, and is not back."""
+    leaving: threading.Thread | None = None
+    """What shuts it down, once it was told to."""
 
 
 class ReplicatedDiskSystem(DiskCluster[ReplicatedDiskOptions]):
@@ -93,15 +95,17 @@ class ReplicatedDiskSystem(DiskCluster[ReplicatedDiskOptions]):
     def __init__(self, options: ReplicatedDiskOptions, place: Place) -> None:
         super().__init__(options, place)
         self._nodes: dict[str, _Node] = {}
-        self._network: Network | None = None
         self._folder: Path | None = None
         self._manager: Manager | None = None
         self._endpoint: Endpoint | None = None
         self._active = NAMES[0]
         self._alone = False
+        self._in_step = False
+        """Whether the other disk was seen to have all, since it was last begun to be copied or a fault was mended."""
+        self._taking_over_since: float | None = None
+        """When the node that has the disk was given up (time.monotonic), and the other has not taken over yet."""
         self._turn = threading.RLock()
         """Of whoever changes who has the disk: the manager, or a fault that is mended."""
-        self._wire_before = 0
         self._heard: dict[str, float] = {}
         self._lines: dict[str, Line] = {}
         """To the server of each node, from the other one."""
@@ -120,13 +124,6 @@ class ReplicatedDiskSystem(DiskCluster[ReplicatedDiskOptions]):
             versions[program] = next((word for word in said.split() if word[:1].isdigit()), said.strip()[:40])
         return versions
 
-    @property
-    def network(self) -> Network:
-        """That of the nodes, between start and stop."""
-        if self._network is None:
-            raise RunError(f"{self.kind} was not started")
-        return self._network
-
     def start(self, run: int, limit: float) -> None:
         """One server by itself where it is loaded, else both disks, and a server on the first."""
         if run == 0:
@@ -138,6 +135,7 @@ class ReplicatedDiskSystem(DiskCluster[ReplicatedDiskOptions]):
         host = self.place.host
         self._struck.clear()
         self._clean, self._asked, self._endpoint, self._active, self._alone = False, None, None, NAMES[0], False
+        self._taking_over_since, self._manager = None, None
         self._folder = host.temporary_folder(Path(tempfile.gettempdir()) / f"dyno-{secrets.token_hex(4)}")
         try:
             self._network = host.networks.make(NAMES)
@@ -190,7 +188,7 @@ class ReplicatedDiskSystem(DiskCluster[ReplicatedDiskOptions]):
             copy="everything" if everything else "nothing",
             until=until,
         )
-        self._alone = False
+        self._alone, self._in_step = False, False
         self._heard = dict.fromkeys(NAMES, time.monotonic())
 
     def _start_server(self, node: _Node, run: int, until: Until) -> None:
@@ -202,8 +200,8 @@ class ReplicatedDiskSystem(DiskCluster[ReplicatedDiskOptions]):
         place = replace(self.place, data=node.mounted / FOLDER, shared=shared, deployment=deployment)
         server = DiskServer(options, place)
         server.node = node.side.node
+        node.server = server  # before it is started, so that one that does not come up is ended too
         server.start(run, until.left)
-        node.server = server
 
     def ready(self, limit: float) -> Endpoint:
         """Have the server answer by the virtual address; then somebody looks after both nodes."""
@@ -219,21 +217,24 @@ class ReplicatedDiskSystem(DiskCluster[ReplicatedDiskOptions]):
         first.server.ready(limit)
         self.network.take(self.network.virtual(0), NAMES[0])
         self.attest({"protocol": self.options.protocol}, {}, deadline - time.monotonic())
-        self._wire_before = self._wire_bytes()
+        self._sent_before = self.sent_bytes() or 0
         now = time.monotonic()
         self._heard = dict.fromkeys(NAMES, now)
         self._manager = Manager(self._look, _LOOK_EVERY_S)
         self._manager.start()
         self._endpoint = Endpoint(
             backend=self.backend,
-            settings={"host": self.network.virtual(0), "port": PORT, **_WHO},
+            settings={"host": self.network.virtual(0), "port": PORT, **WHO},
             processes=self._pids(),
             namespace=str(self.network.path(CLIENT)),
         )
         return self._endpoint
 
     def stop(self, limit: float) -> None:
-        """End the server cleanly, and let go of the disks. Raises RunError where it ended though nobody struck it."""
+        """End the server cleanly, and let go of the disks. Raises RunError where it ended though nobody struck it.
+
+        Also where something else did not end, when all that can be ended has.
+        """
         if self._lone is not None:
             lone, self._lone = self._lone, None
             lone.stop(limit)
@@ -245,35 +246,53 @@ class ReplicatedDiskSystem(DiskCluster[ReplicatedDiskOptions]):
         for each in list(self._struck):
             with suppress(RunError):
                 self._undo(each)
+        stuck, defect = "", None
+        try:
+            try:
+                self._end_manager()
+            except RunError as error:
+                stuck = str(error)
+            except Exception as error:  # noqa: BLE001 - both nodes are to end first; it is raised below
+                defect = error
+            self._last = self._active
+            until = Until.within(limit, self.place.logs / "disks")
+            for name, node in self._nodes.items():
+                try:
+                    clean = self._let_go(node, until)
+                    if name == self._active:
+                        self._clean = clean
+                except RunError as error:
+                    if not was_struck:
+                        wrong.append(f"{name}: {error}")
+            if stuck:
+                wrong.append(stuck)
+            with suppress(RunError):  # what it waited for has ended now, and it must do nothing to the next run
+                self._end_manager()
+        finally:
+            self._nodes.clear()
+            self._struck.clear()
+            self._endpoint = None
+            self._lines = {}
+            network, self._network = self._network, None
+            network.destroy()
+            folder, self._folder = self._folder, None
+            if folder is not None:
+                try:
+                    self.place.host.remove_temporary_folder(folder)
+                except UndoError as error:
+                    wrong.append(str(error))
+        if defect is not None:
+            raise defect
+        if wrong:
+            raise RunError("; ".join(wrong))
+
+    def _end_manager(self) -> None:
+        """And its lines. Raises RunError where it did not end, and a defect that it met."""
         if self._manager is not None:
             self._manager.stop()
-            self._manager = None
         for line in self._lines.values():
             line.close()
         self._lines.clear()
-        self._last = self._active
-        until = Until.within(limit, self.place.logs / "disks")
-        for name, node in self._nodes.items():
-            try:
-                clean = self._let_go(node, until)
-                if name == self._active:
-                    self._clean = clean
-            except RunError as error:
-                if not was_struck:
-                    wrong.append(f"{name}: {error}")
-        self._nodes.clear()
-        self._struck.clear()
-        self._endpoint = None
-        network, self._network = self._network, None
-        network.destroy()
-        folder, self._folder = self._folder, None
-        if folder is not None:
-            try:
-                self.place.host.remove_temporary_folder(folder)
-            except UndoError as error:
-                wrong.append(str(error))
-        if wrong:
-            raise RunError("; ".join(wrong))
 
     def _let_go(self, node: _Node, until: Until) -> bool:
         """End all that there is of a node; whether its server ended cleanly. Raises RunError, when all has ended."""
@@ -285,6 +304,9 @@ class ReplicatedDiskSystem(DiskCluster[ReplicatedDiskOptions]):
             except RunError as error:
                 wrong = str(error)
             node.server = None
+        if node.leaving is not None:
+            node.leaving.join(until.left)  # its server has ended: it writes back what the disk has not, and is done
+            node.leaving = None
         if clean and self.options.protocol == "A" and not self._alone:
             with suppress(RunError):
                 node.side.synced(until)
@@ -310,9 +332,9 @@ class ReplicatedDiskSystem(DiskCluster[ReplicatedDiskOptions]):
 
     def _pids(self) -> dict[str, int]:
         found = {}
-        for name, node in self._nodes.items():
-            if _lives(node) and node.server is not None and node.server.running is not None:
-                found[name] = node.server.running.pid
+        for name, node in list(self._nodes.items()):
+            if _lives(node) and (pid := _pid(node)) is not None:
+                found[name] = pid
             found |= {f"{name}-{what}": pid for what, pid in node.side.pids.items()}
         return found
 
@@ -330,14 +352,10 @@ class ReplicatedDiskSystem(DiskCluster[ReplicatedDiskOptions]):
 
     def facts(self) -> dict[str, Scalar]:
         """What each node has, and how its server does its work."""
-        options = self.options
         node = self._nodes.get(self._active)
         of_server = node.server.facts() if node is not None and node.server is not None else {}
         return {
-            "nodes": options.nodes,
-            "node.cpus": "none" if options.node_cpus is None else options.node_cpus,
-            "node.memory": "none" if options.node_memory is None else options.node_memory,
-            "node.disk": options.node_disk,
+            **facts_of_nodes(self.options),
             "disk.replicated_by": "qemu-storage-daemon, in place of DRBD",
             **of_server,
         }
@@ -356,14 +374,7 @@ class ReplicatedDiskSystem(DiskCluster[ReplicatedDiskOptions]):
         """What the server counted, where it is the one that was there at first, and what all cost."""
         if self._network is None:
             return {} if self._lone is None else self._lone.status()
-        figures = self.server_status(30.0) if self._active == NAMES[0] and self.primary() and not self._struck else {}
-        figures["cluster.servers"] = float(self.options.nodes)
-        figures["cluster.memory_bytes"] = float(sum(memory_bytes(pid) for pid in self._pids().values()))
-        figures["cluster.wire_bytes"] = float(self._wire_bytes() - self._wire_before)
-        return figures
-
-    def _wire_bytes(self) -> int:
-        return sum(sent for _, sent in self.network.traffic().values())
+        return {**self.server_counters(), **self.costs(self.options.nodes)}
 
     def notes(self) -> tuple[str, ...]:
         """That it is no DRBD, and in what."""
@@ -379,6 +390,10 @@ class ReplicatedDiskSystem(DiskCluster[ReplicatedDiskOptions]):
         if self.options.protocol == "B":
             yield "Its protocol B: when a write is answered the other node has it in its page cache, not on its disk."
 
+    def events(self) -> tuple[tuple[int, str], ...]:
+        """What the manager did."""
+        return () if self._manager is None else tuple(self._manager.events)
+
     # Who looks after it
 
     def _look(self) -> None:
@@ -386,9 +401,14 @@ class ReplicatedDiskSystem(DiskCluster[ReplicatedDiskOptions]):
         with self._turn:
             active, other = self._nodes[self._active], self._nodes[other_of(self._active)]
             # Who is off or stopped sees nothing; and one that does not reach the clients either is itself cut off.
+            if self._taking_over_since is not None:
+                self._go_on_taking_over(other, active)
+                return
             looks = not (other.off or other.frozen) and other.side.serves
             if looks and self._is_silent(active, heard=self._answers(active)) and self._reaches_clients(other):
-                self._take_over(other, active)
+                self._taking_over_since = time.monotonic()
+                self._tell(f"{active.side.node} is silent: {other.side.node} takes over")
+                self._take_over(other)
                 return
             if self._alone or active.off or active.frozen:
                 return
@@ -409,7 +429,7 @@ class ReplicatedDiskSystem(DiskCluster[ReplicatedDiskOptions]):
         """Whether its server answers the other node."""
         name = node.side.node
         if name not in self._lines:
-            where = {"host": self.network.address(name), "port": PORT, **_WHO}
+            where = {"host": self.network.address(name), "port": PORT, **WHO}
             seen_from = str(self.network.path(other_of(name)))
             self._lines[name] = Line(Endpoint(backend=self.backend, settings=where, namespace=seen_from), _ASK_S)
         with suppress(RunError):
@@ -430,17 +450,48 @@ class ReplicatedDiskSystem(DiskCluster[ReplicatedDiskOptions]):
         if self._manager is not None:
             self._manager.tell(what)
 
-    def _take_over(self, node: _Node, silent: _Node) -> None:
-        """The node that was written to opens its disk, and has the server from now on."""
+    def _go_on_taking_over(self, node: _Node, silent: _Node) -> None:
+        """After it has failed: nobody else has the disk. The one that was given up keeps it where it answers again."""
+        if node.off or node.frozen:
+            return
         until = Until.within(_TAKE_OVER_S, self.place.logs / "disks")
-        self._tell(f"{silent.side.node} is silent: {node.side.node} takes over")
+        if not (silent.off or silent.frozen) and self._answers(silent):
+            self._leave_it(node, until)
+            self._tell(f"{silent.side.node} answers again, and goes on alone")
+            silent.side.let_go()
+        elif self._reaches_clients(node):
+            self._close_half_open(node, until)
+            self._take_over(node)
+
+    def _close_half_open(self, node: _Node, until: Until) -> None:
+        """Raises RunError where it is still open."""
+        try:
+            self._let_go(node, until)
+        except RunError:  # also where a server that was half started does not end cleanly
+            if node.mounted is not None or node.side.device is not None:
+                raise
+
+    def _leave_it(self, node: _Node, until: Until) -> None:
+        """Have a node not take over: it has to be sent everything before its disk is of use again."""
+        self._close_half_open(node, until)
+        self.network.take(self.network.virtual(0), self._active)  # nobody may have it by now
+        self._taking_over_since, self._alone = None, True
+
+    def _take_over(self, node: _Node) -> None:
+        """The node that was written to opens its disk, and has the server from now on.
+
+        Where it fails it is done anew at the next look, after what is half open was closed.
+        """
+        assert self._manager is not None
+        until = Until.within(_TAKE_OVER_S, self.place.logs / "disks")
         node.side.unserve()
         self._open(node, until)
+        self._manager.go_on()
         self._start_server(node, 1, until)
         assert node.server is not None
         node.server.ready(until.left)
         self.network.take(self.network.virtual(0), node.side.node)
-        self._active, self._alone = node.side.node, True
+        self._active, self._alone, self._taking_over_since = node.side.node, True, None
         self._heard = dict.fromkeys(NAMES, time.monotonic())
         self._tell(f"{node.side.node} has taken over")
 
@@ -452,7 +503,7 @@ class ReplicatedDiskSystem(DiskCluster[ReplicatedDiskOptions]):
 
     def _node(self, name: str) -> NodeState:
         node, address = self._nodes[name], self.network.address(name)
-        server = node.server.running.pid if _lives(node) and node.server and node.server.running else None
+        server = _pid(node) if _lives(node) else None
         pid = server or node.side.pids.get("server")
         role: Role = "none"
         if node.off or pid is None:
@@ -466,15 +517,25 @@ class ReplicatedDiskSystem(DiskCluster[ReplicatedDiskOptions]):
         return NodeState(name, address, pid, role, "alone" if self._alone and role == "primary" else "has the disk")
 
     def whole(self) -> bool:
-        """Whether both disks hold the same, and the server answers."""
+        """Whether both disks hold the same, and the server answers.
+
+        With protocols B and C they do once all that was there before is copied, since each write is there before it is
+        answered. With A writes may be on their way for long: the other disk has to be seen to have all once after it
+        was begun to be copied, or a fault was mended.
+        """
         if self._network is None:
             return False
-        other = self._nodes[other_of(self._active)]
-        if self._alone or other.off or other.frozen or not other.side.serves or self.primary() is None:
+        active, other = self._nodes[self._active], self._nodes[other_of(self._active)]
+        if active.off or self._alone or self._taking_over_since is not None or self.primary() is None:
+            return False
+        if other.off or other.frozen or not other.side.serves:
             return False
         with suppress(RunError):
-            now = self._nodes[self._active].side.mirroring()
-            return now is not None and now.ready
+            now = active.side.mirroring()
+            if now is None or not now.ready:
+                return False
+            self._in_step = self._in_step or now.behind == 0
+            return self._in_step or self.options.protocol != "A"
         return False
 
     def strike(self, fault: Fault, rng: random.Random) -> Struck:
@@ -518,33 +579,46 @@ class ReplicatedDiskSystem(DiskCluster[ReplicatedDiskOptions]):
 
     def _signal(self, node: _Node, number: signal.Signals) -> None:
         if node.server is not None:
-            node.server.send(number)
+            node.server.signal(number)
         node.side.send(number)
 
     def _shut_down(self, node: _Node) -> None:
-        """The server asked to end first; what is below it when that has ended, in a thread, since it takes a while."""
+        """The server asked to end first; what is below it when that has ended, in a thread, since it takes a while.
+
+        Of what runs now: what is started later on the same node is not meant.
+        """
+        server, mounted, programs = node.server, node.mounted, node.side.processes
 
         def carry_out() -> None:
-            if node.server is not None and node.server.running is not None:
-                node.server.send(signal.SIGTERM)
-                node.server.running.wait(_TAKE_OVER_S)
-            with suppress(OSError):
-                os.sync()
-            node.side.send(signal.SIGTERM)
+            if server is not None and server.running is not None:
+                server.signal(signal.SIGTERM)
+                server.running.wait(_TAKE_OVER_S)
+            if mounted is not None:
+                with suppress(OSError):
+                    sync_file_system(mounted)  # and no other: what is measured goes on beside it
+            for program in programs:
+                program.send(signal.SIGTERM)
 
-        threading.Thread(target=carry_out, daemon=True).start()
+        node.leaving = threading.Thread(target=carry_out, name=f"shutdown of {node.side.node}", daemon=True)
+        node.leaving.start()
 
     def mend(self, struck: Struck, limit: float) -> None:
         """Take it back; a node that was given up is ended for good, and begins anew as the secondary of the other."""
         until = Until.within(limit, self.place.logs / "disks")
         (name,) = struck.nodes
         node = self._nodes[name]
-        with self._turn:
+        if struck.kind == "shutdown":
+            self._wait_until_left(node, until)
+        with held(self._turn, until.left):
+            self._in_step = False
+            if self._taking_over_since is not None:
+                # It has failed until now, and nobody was told anything by it: who was given up keeps the disk.
+                self._leave_it(self._nodes[other_of(self._active)], until)
             given_up = node.off or (name != self._active and (node.server is not None or self._alone))
             if given_up and struck.kind not in ("kill", "shutdown"):
                 self._signal(node, signal.SIGKILL)  # as fencing does, before anybody can reach it again
             self._undo(struck)
-            if name == self._active and not _lives(node):
+            if name == self._active and (node.off or not _lives(node)):
                 # Nobody has taken over yet, and nobody need. It may have ended by itself, as where its disk is full.
                 self._restart(node, until)
                 return
@@ -552,20 +626,36 @@ class ReplicatedDiskSystem(DiskCluster[ReplicatedDiskOptions]):
                 return
             other = self._nodes[self._active]
             back = self._nodes[other_of(self._active)]
-            if back.server is not None or back.mounted is not None or not back.side.serves:
-                with suppress(RunError):  # it was killed, and says so
-                    self._let_go(back, until)
-                back.off = False
-                self._serve(back, until)
+            # What was killed may not have ended yet, and still seem to serve.
+            if given_up or back.server is not None or back.mounted is not None or not back.side.serves:
+                self._serve_anew(back, until)
             self._mirror(other, back, everything=True, until=until)
+
+    def _serve_anew(self, node: _Node, until: Until) -> None:
+        with suppress(RunError):  # it was killed, and says so
+            self._let_go(node, until)
+        node.off = False
+        self._serve(node, until)
+
+    def _wait_until_left(self, node: _Node, until: Until) -> None:
+        """Not before it is down can it come back. Raises RunError."""
+        if node.leaving is None:
+            return
+        node.leaving.join(until.left)
+        if node.leaving.is_alive():
+            raise RunError(f"{node.side.node} did not shut down in time")
+        node.leaving = None
 
     def _restart(self, node: _Node, until: Until) -> None:
         """A node that is back before it was missed, on the disk that it has."""
         with suppress(RunError):
             self._let_go(node, until)
         node.off = False
+        other = self._nodes[other_of(node.side.node)]
+        if not other.side.serves:
+            self._serve_anew(other, until)
         self._open(node, until)
-        self._mirror(node, self._nodes[other_of(node.side.node)], everything=True, until=until)
+        self._mirror(node, other, everything=True, until=until)
         self._start_server(node, 1, until)
         assert node.server is not None
         node.server.ready(until.left)
@@ -590,8 +680,12 @@ class ReplicatedDiskSystem(DiskCluster[ReplicatedDiskOptions]):
                 pass
 
 
-_WHO: Final = {"user": USER, "password": PASSWORD, "database": DATABASE}
-
-
 def _lives(node: _Node) -> bool:
-    return node.server is not None and node.server.lives()
+    server = node.server
+    return server is not None and server.lives()
+
+
+def _pid(node: _Node) -> int | None:
+    """Of its server, whether or not it has ended; asked while another thread may end or start one."""
+    running = None if (server := node.server) is None else server.running
+    return None if running is None else running.pid

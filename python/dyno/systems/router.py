@@ -7,14 +7,12 @@ store. The instances are a view of what the group itself says, so that nothing h
 from __future__ import annotations
 
 import json
-import secrets
-import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from dyno.hosts import LocalHost, Process
-from dyno.hosts.leftovers import UndoError
+from dyno.hosts import LocalHost
 from dyno.model.base import RunError
+from dyno.systems.front import Front
 
 GROUP = "d1900000-0000-4000-8000-000000000001"
 """The name of every group: each has a network of its own."""
@@ -144,27 +142,21 @@ def _section(name: str, keys: Mapping[str, object]) -> str:
     return f"[{name}]\n" + "".join(f"{key}={value}\n" for key, value in keys.items())
 
 
-class Router:
+class Router(Front):
     """One that runs, in the network namespace of the client."""
+
+    program = "mysqlrouter"
+    ends_within_s = _LIMIT_S
 
     def __init__(self, host: LocalHost, logs: Path, words: Mapping[str, Sequence[str]], plugins: Path | None) -> None:
         """`words` start `mysqlrouter` and `mysqlrouter_keyring`."""
-        self._host = host
-        self._logs = logs
+        super().__init__(host, logs)
         self._words = words
         self._plugins = plugins
-        self._folder: Path | None = None
-        self._process: Process | None = None
-
-    @property
-    def pid(self) -> int | None:
-        """Its process, while it runs."""
-        return None if self._process is None else self._process.pid
 
     def start(self, under: Sequence[str], host: str, members: Sequence[str], *, several: bool) -> None:
         """`under` are the words that put it into the namespace, `members` hosts and ports. Raises RunError."""
-        path = Path(tempfile.gettempdir()) / f"dyno-router-{secrets.token_hex(4)}"
-        self._folder = folder = self._host.temporary_folder(path)
+        folder = self.make_folder()
         self._keep_password(folder)
         state = {
             "metadata-cache": {
@@ -176,11 +168,8 @@ class Router:
         (folder / "state.json").write_text(json.dumps(state))
         file = folder / "router.conf"
         file.write_text(configuration(folder, host, several=several, plugins=self._plugins))
-        self._process = self._host.start_server(
-            [*under, *self._words["mysqlrouter"], f"--config={file}"],
-            log=self._logs / "router",
-            marker=f"--config={file}",
-        )
+        marker = f"--config={file}"
+        self.begin([*under, *self._words["mysqlrouter"], marker], marker)
 
     def _keep_password(self, folder: Path) -> None:
         words = self._words["mysqlrouter_keyring"]
@@ -194,18 +183,6 @@ class Router:
         if self._process is None or self._process.wait(0) is None:
             return None
         return self._process.complaint(3) or "it said nothing"
-
-    def stop(self) -> None:
-        """End it; nothing happens where it does not run. Raises RunError."""
-        process, self._process = self._process, None
-        folder, self._folder = self._folder, None
-        try:
-            if process is not None:
-                self._host.end_server(process, limit=_LIMIT_S)
-            if folder is not None:
-                self._host.remove_temporary_folder(folder)
-        except UndoError as error:
-            raise RunError(f"mysqlrouter: {error}") from error
 
 
 def refuse_missing(programs: Mapping[str, Path | None]) -> dict[str, Path]:

@@ -28,12 +28,14 @@ from dyno.hosts import accounts
 from dyno.hosts.accounts import Account
 from dyno.hosts.leftovers import UndoError, remove_shared_memory
 from dyno.hosts.process import Family
-from dyno.model.base import Frozen, InvalidRun, Killed, RunError, Scalar
+from dyno.model.base import Frozen, InvalidRun, KeyProblem, Killed, RunError, Scalar
 from dyno.model.counters import Counters
 from dyno.model.endpoint import Endpoint
 from dyno.systems.base import AfterLoad, System, files_below
 
 USER = PASSWORD = DATABASE = "dyno"
+WHO: Mapping[str, str] = {"user": USER, "password": PASSWORD, "database": DATABASE}
+"""Of an endpoint, for clients."""
 """The account that workloads come as, from this machine alone. It has rights on its own database, and may look at what
 the server says of itself."""
 
@@ -62,6 +64,10 @@ class ServerOptions(Frozen):
 
     ours: ClassVar[frozenset[str]] = frozenset()
     """Settings that are dyno's own to make."""
+    known: ClassVar[frozenset[str]] = frozenset()
+    """Settings that the server has, and by no means all of them: a name that is one slip off is none."""
+    choices: ClassVar[Mapping[str, tuple[str, ...]]] = {}
+    """Of some settings all that they can be."""
 
     connect: Annotated[
         Literal["socket", "tcp"], Field(description="how clients reach it: a socket file, or TCP on 127.0.0.1")
@@ -82,10 +88,31 @@ class ServerOptions(Frozen):
         return dict(self.__pydantic_extra__ or {})
 
     @model_validator(mode="after")
-    def _leaves_dyno_its_own(self) -> Self:
-        if ours := sorted(self.ours & self.settings.keys()):
-            raise ValueError(f"{ours[0]} is dyno's own to set")
+    def _can_be_set(self) -> Self:
+        """As far as that is known without the server, which would refuse to start."""
+        names = {*type(self).model_fields, *self.known}
+        for name, value in sorted(self.settings.items()):
+            if name in self.ours:
+                raise KeyProblem(name, f"{name} is dyno's own to set")
+            if name not in names and (meant := next((each for each in sorted(names) if _is_slip(name, each)), None)):
+                raise KeyProblem(name, f"unknown setting '{name}'; did you mean '{meant}'?")
+            if (can_be := self.choices.get(name)) and not _is_among(value, can_be):
+                raise KeyProblem(name, f"should be one of {', '.join(can_be)}; not '{value}'")
         return self
+
+
+def _is_slip(name: str, meant: str) -> bool:
+    """Whether they differ by one letter that is missing, too much or another, or by two that were exchanged."""
+    least = min(len(name), len(meant))
+    same = next((at for at in range(least) if name[at] != meant[at]), least)
+    a, b = name[same:], meant[same:]
+    return a != b and (a[1:] == b or a == b[1:] or a[1:] == b[1:] or a[:2][::-1] + a[2:] == b)
+
+
+def _is_among(value: Scalar, choices: Sequence[str]) -> bool:
+    """Also by its place among them, as servers take it."""
+    text = str(value).upper()
+    return text in choices or (text.isdigit() and int(text) < len(choices))
 
 
 O = TypeVar("O", bound=ServerOptions)  # noqa: E741 - the options of one kind
@@ -97,15 +124,15 @@ class Asking:
 
     connection: sql.Connection
     reads: Callable[[], Counters]
-    running: Running
+    has_ended: Callable[[], bool]
 
     def read(self) -> Counters:
         """By its connection."""
         return self.reads()
 
     def ended(self) -> bool:
-        """Its connections end before it does."""
-        return self.running.wait(_DYING_TAKES_S) is not None
+        """Whether it has; its connections end before it does."""
+        return self.has_ended()
 
     def close(self) -> None:
         """Close the connection."""
@@ -312,7 +339,7 @@ class ServerSystem(System[O]):
         )
         self._endpoint = Endpoint(
             backend=self.backend,
-            settings={**where, "user": USER, "password": PASSWORD, "database": DATABASE},
+            settings={**where, **WHO},
             processes={self.program: running.pid},
         )
 
@@ -360,7 +387,8 @@ class ServerSystem(System[O]):
         if self._running is None or self._endpoint is None:
             return None
         connection, reads = self.reader(self._endpoint, limit)
-        return Asking(connection, reads, self._running)
+        running = self._running
+        return Asking(connection, reads, lambda: running.wait(_DYING_TAKES_S) is not None)
 
     def cached(self, cold: bool) -> dict[str, Any]:
         """As the server itself says."""

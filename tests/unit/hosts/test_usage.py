@@ -9,7 +9,7 @@ import pytest
 
 from dyno.hosts import LocalHost
 from dyno.hosts.devices import device_of
-from dyno.hosts.usage import storage_use
+from dyno.hosts.usage import cpu_seconds, storage_use
 from tests.making import until
 
 MIB = 2**20
@@ -55,7 +55,20 @@ def test_what_a_child_writes_is_counted_while_it_lives_and_when_it_has_ended(hos
     assert min(use.written_bytes for use in found.values()) >= 8 * MIB
 
 
+def test_the_cpu_time_of_a_child_that_has_ended_counts_with_its_parent(host: LocalHost, tmp_path: Path) -> None:
+    busy = "import time\nwhile time.process_time() < 0.2: pass"
+    parent = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {busy!r}]); print('over', flush=True); "
+    log = tmp_path / "log"
+    process = host.start([sys.executable, "-c", f"{parent}sys.stdin.read()"], log=log)
+    until(lambda: says(log, "over"))
+    used = cpu_seconds([process.pid])
+    process.kill()
+    assert used is not None
+    assert 0.2 - 4 * 0.01 <= used < 10, "each of four figures is cut off to a tick"
+
+
 def test_nothing_is_said_of_a_process_that_is_gone(host: LocalHost, tmp_path: Path) -> None:
     process = host.start(["true"], log=tmp_path / "log")
     process.wait(10)
     assert storage_use([process.pid]) is None
+    assert cpu_seconds([process.pid]) is None

@@ -17,6 +17,7 @@ from dyno.hosts import vm_image
 from dyno.hosts.qmp import Monitor
 from dyno.hosts.vms import Acceleration, Agent, append, parse_answer
 from dyno.model.base import RunError
+from tests.making import until
 
 Answer = Callable[[bytes], bytes]
 
@@ -101,10 +102,12 @@ def test_what_is_no_answer_is_told_from_one(line: bytes) -> None:
 
 def of_qemu(line: bytes) -> bytes:
     asked = json.loads(line)
+    number = {"id": asked["id"]} if "id" in asked else {}
+    late = b'{"return": "of a question before", "id": -1}\n'
     event = b'{"event": "JOB_STATUS_CHANGE"}\n'
     if asked["execute"] == "job-cancel":
-        return b'{"error": {"class": "DeviceNotActive", "desc": "Job not found"}}\n'
-    return event + json.dumps({"return": asked.get("arguments", {})}).encode() + b"\n"
+        return json.dumps({"error": {"class": "DeviceNotActive", "desc": "Job not found"}, **number}).encode() + b"\n"
+    return event + late + json.dumps({"return": asked.get("arguments", {}), **number}).encode() + b"\n"
 
 
 def test_qemu_is_asked_past_its_greeting_and_past_what_happens_meanwhile(tmp_path: Path) -> None:
@@ -115,6 +118,54 @@ def test_qemu_is_asked_past_its_greeting_and_past_what_happens_meanwhile(tmp_pat
             monitor.ask("job-cancel", id="mirror")
         monitor.close()
     assert [json.loads(line)["execute"] for line in heard] == ["qmp_capabilities", "blockdev-del", "job-cancel"]
+
+
+def test_threads_that_ask_one_program_are_each_given_their_own_answer(tmp_path: Path) -> None:
+    # Who looked after a disk and who waited until it was whole stole each other's answers, and waited 10 s for theirs.
+    given: list[tuple[Any, Any]] = []
+    with answering(tmp_path / "q", of_qemu, b'{"QMP": {}}\n'):
+        monitor = Monitor(tmp_path / "q", patience=2.0)
+
+        def ask(thread: int) -> None:
+            for number in range(100):
+                asked = {"thread": thread, "number": number}
+                try:
+                    given.append((asked, monitor.ask("query-block-jobs", **asked)))
+                except BaseException as error:  # noqa: BLE001 - compared below
+                    given.append((asked, error))
+
+        threads = [threading.Thread(target=ask, args=(number,)) for number in range(3)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(60)
+        monitor.close()
+    assert len(given) == 300
+    assert [each for each in given if each[0] != each[1]] == []
+
+
+@pytest.mark.parametrize("greeting", [b'{"QMP": {}}\n', b""])
+def test_letting_go_of_a_program_that_owes_an_answer_ends_the_question(tmp_path: Path, greeting: bytes) -> None:
+    ended: list[BaseException] = []
+    with answering(tmp_path / "q", lambda line: of_qemu(line) if b"capabilities" in line else b"", greeting) as heard:
+        monitor = Monitor(tmp_path / "q", patience=60.0)
+
+        def ask() -> None:
+            try:
+                monitor.ask("query-block-jobs")
+            except BaseException as error:  # noqa: BLE001 - looked at below
+                ended.append(error)
+
+        thread = threading.Thread(target=ask, daemon=True)
+        thread.start()
+        until(lambda: not greeting or len(heard) == 2)
+
+        def let_go() -> bool:
+            monitor.close()
+            return not thread.is_alive()
+
+        until(let_go, 10)
+    assert [type(each) for each in ended] == [RunError], ended
 
 
 def test_who_is_not_there_is_an_error(tmp_path: Path) -> None:

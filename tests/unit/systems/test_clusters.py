@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import configparser
 import random
+import threading
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -13,15 +15,17 @@ from pydantic import ValidationError
 from dyno import sql
 from dyno.model.base import RunError
 from dyno.model.endpoint import READ_ONLY, Endpoint
-from dyno.model.faults import KINDS, Fault
+from dyno.model.faults import KINDS, Fault, Struck
 from dyno.systems import balancer, router
+from dyno.systems.base import Place
 from dyno.systems.cluster import NodeState, choose
 from dyno.systems.galera import GaleraOptions, GaleraSystem, Wsrep, next_writer, provider_settings
 from dyno.systems.group_replication import GroupReplicationOptions, GroupReplicationSystem, View, is_known, merged
-from dyno.systems.manager import Manager, Patience
+from dyno.systems.manager import Manager, Patience, held
 from dyno.systems.members import together
 from dyno.systems.mysql_member import MysqlClusterOptions, gtid_count, gtids, literal, most_advanced
 from dyno.systems.mysql_replication import MysqlReplicationOptions, MysqlReplicationSystem
+from dyno.systems.replicated_disk import ReplicatedDiskOptions, ReplicatedDiskSystem
 from tests.making import until
 
 SOURCE = "3e11fa47-71ca-11e1-9e33-c80aa9429562"
@@ -112,11 +116,37 @@ def test_faults_of_the_disk_need_one_of_the_nodes_own(system: Any, options: Any)
         (GaleraOptions, {"wsrep_on": False}, "wsrep_on is dyno's own"),
         (GaleraOptions, {"provider": {"gmcast.listen_addr": "x"}}, "no setting of Galera's that a study may make"),
         (GaleraOptions, {"provider": {"evs": "x"}}, "such as evs.suspect_timeout"),
+        (GaleraOptions, {"writer": "all"}, "unknown setting 'writer'; did you mean 'writers'?"),
+        (GroupReplicationOptions, {"node_dsik": "1 GiB"}, "did you mean 'node_disk'?"),
+        (GroupReplicationOptions, {"sync_binlogg": 1}, "unknown setting 'sync_binlogg'; did you mean 'sync_binlog'?"),
+        (MysqlReplicationOptions, {"promotes": "behind"}, "did you mean 'promote'?"),
+        (GroupReplicationOptions, {"group_replication_consistency": "BEFOR"}, "one of EVENTUAL, .*; not 'BEFOR'"),
+        (GroupReplicationOptions, {"group_replication_consistency": 5}, "one of EVENTUAL, .*; not '5'"),
+        (MysqlReplicationOptions, {"rpl_semi_sync_source_wait_point": "AFTER"}, "one of AFTER_SYNC, AFTER_COMMIT"),
     ],
 )
-def test_what_is_dynos_own_to_set_is_refused(kind: Any, options: dict[str, Any], told: str) -> None:
+def test_what_cannot_be_set_is_refused(kind: Any, options: dict[str, Any], told: str) -> None:
     with pytest.raises(ValidationError, match=told):
         kind.model_validate(options)
+
+
+def test_choices_are_taken_as_servers_take_them_and_unknown_settings_are_left_to_the_server() -> None:
+    for value in ("before", "BEFORE_AND_AFTER", 4):
+        GroupReplicationOptions.model_validate({"group_replication_consistency": value})
+    # Each of these differs from one that is known by more than a slip, or is another one that there is.
+    for name in ("innodb_io_capacity_max", "innodb_log_file_size", "sql_mode", "connect_timeout", "sync_frm"):
+        GaleraOptions.model_validate({name: 1})
+
+
+@pytest.mark.parametrize("kind", [GroupReplicationSystem, GaleraSystem])
+def test_of_two_nodes_none_goes_on_alone_so_that_no_failover_can_be_seen(kind: Any) -> None:
+    two, three = ({"nodes": nodes, "node_disk": "1 GiB"} for nodes in (2, 3))
+    refused = {each for each in KINDS if kind.why_not_struck(kind.Options.model_validate(two), each)}
+    assert refused == {"kill", "freeze", "cut", "cut-one-way"}
+    assert "nodes: 3" in kind.why_not_struck(kind.Options.model_validate(two), "kill")
+    assert not any(kind.why_not_struck(kind.Options.model_validate(three), each) for each in KINDS)
+    pair = MysqlReplicationOptions.model_validate({"nodes": 2})
+    assert MysqlReplicationSystem.why_not_struck(pair, "kill") is None
 
 
 def test_settings_of_the_cluster_shape_no_data_and_go_to_every_server() -> None:
@@ -231,6 +261,210 @@ def test_a_manager_goes_on_after_what_it_could_not_do_and_tells_it_once() -> Non
     manager.stop()
     manager.stop()
     assert [text for _, text in manager.events] == ["could not go on: nobody answers"]
+
+
+def test_a_manager_that_meets_a_defect_looks_on_and_is_ended_with_it() -> None:
+    # It died without a word: no failover came, and the run told of an outage that lasted until its end.
+    looks: list[int] = []
+
+    def look() -> None:
+        looks.append(1)
+        if len(looks) == 2:
+            raise KeyError("n4")
+
+    manager = Manager(look, 0.001)
+    manager.start()
+    until(lambda: len(looks) > 4, 5)
+    with pytest.raises(KeyError, match="n4"):
+        manager.stop()
+    manager.stop()
+    assert [text for _, text in manager.events] == ["met a defect: KeyError: 'n4'"]
+
+
+def test_a_manager_that_does_not_come_back_may_be_asked_again_when_what_it_waits_for_is_gone() -> None:
+    looks, waits, stopped = threading.Event(), threading.Event(), threading.Event()
+
+    def look() -> None:
+        looks.set()
+        waits.wait(10)
+        try:
+            manager.go_on()
+        except RunError:
+            stopped.set()
+            raise
+
+    manager = Manager(look, 0.001)
+    manager.start()
+    assert looks.wait(10)
+    manager.go_on()
+    with pytest.raises(RunError, match=r"manager did not end within 0\.05 s"):
+        manager.stop(0.05)
+    waits.set()
+    manager.stop(10)
+    assert stopped.is_set(), "it takes no further step"
+    manager.stop()
+
+
+def test_who_waits_for_its_turn_does_so_for_a_time_that_is_known() -> None:
+    lock, over, taken = threading.RLock(), threading.Event(), threading.Event()
+
+    def hold() -> None:
+        with held(lock, 1.0):
+            taken.set()
+            over.wait(10)
+
+    thread = threading.Thread(target=hold)
+    thread.start()
+    assert taken.wait(10)
+    with pytest.raises(RunError, match="still changing it"), held(lock, 0.05):
+        pass
+    with pytest.raises(RunError, match="still changing it"), held(lock, -1.0):
+        pass
+    over.set()
+    with held(lock, 10):
+        pass
+    thread.join()
+
+
+class Ending:
+    """A server, and what it was asked."""
+
+    def __init__(self, node: str, wrong: str = "") -> None:
+        self.node, self.wrong, self.ended = node, wrong, False
+        self.running = self
+
+    def lives(self) -> bool:
+        return not self.ended
+
+    def stop(self, _limit: float) -> None:
+        self.ended = True
+        if self.wrong:
+            raise RunError(self.wrong)
+
+
+def test_all_servers_end_where_what_looks_after_them_does_not_and_that_is_told_then(tmp_path: Path) -> None:
+    place = Place(host=SimpleNamespace(), data=tmp_path, logs=tmp_path, core="")  # type: ignore[arg-type]
+    system = GaleraSystem(GaleraOptions(), place)
+    members = [Ending("n1"), Ending("n2", "n2 was slow"), Ending("n3")]
+    gone: list[str] = []
+    system._members = {each.node: each for each in members}  # type: ignore[misc]
+    system._network = SimpleNamespace(destroy=lambda: gone.append("network"))  # type: ignore[assignment]
+    system._balancer = SimpleNamespace(stop=lambda: gone.append("balancer"), pid=None)  # type: ignore[assignment]
+    asked: list[bool] = []
+
+    def stop() -> None:
+        asked.append(members[0].ended)
+        if not members[0].ended:
+            raise RunError("the manager did not end")
+
+    system._manager = SimpleNamespace(stop=stop)  # type: ignore[assignment]
+    with pytest.raises(RunError, match="the manager did not end; n2: n2 was slow"):
+        system.stop(1.0)
+    assert all(each.ended for each in members)
+    assert asked == [False, True], "once more, when what it waits for has ended"
+    assert gone == ["balancer", "balancer", "network"]
+    system.stop(1.0)
+
+
+def test_all_servers_end_before_a_defect_of_what_looks_after_them_is_told(tmp_path: Path) -> None:
+    place = Place(host=SimpleNamespace(), data=tmp_path, logs=tmp_path, core="")  # type: ignore[arg-type]
+    system = GaleraSystem(GaleraOptions(), place)
+    members = [Ending("n1"), Ending("n2")]
+    gone: list[str] = []
+    system._members = {each.node: each for each in members}  # type: ignore[misc]
+    system._network = SimpleNamespace(destroy=lambda: gone.append("network"))  # type: ignore[assignment]
+    system._balancer = SimpleNamespace(stop=lambda: gone.append("balancer"), pid=None)  # type: ignore[assignment]
+    system._lines = {"n1": SimpleNamespace(close=lambda: gone.append("line"))}  # type: ignore[dict-item]
+    defects: list[Exception] = [KeyError("n4")]
+
+    def stop() -> None:
+        if defects:
+            raise defects.pop()
+
+    system._manager = SimpleNamespace(stop=stop)  # type: ignore[assignment]
+    with pytest.raises(KeyError, match="n4"):
+        system.stop(1.0)
+    assert all(each.ended for each in members)
+    assert gone == ["balancer", "line", "balancer", "network"]
+
+
+def test_a_fault_that_fails_midway_is_taken_back_when_the_cluster_ends(tmp_path: Path) -> None:
+    told: list[str] = []
+    place = Place(host=SimpleNamespace(), data=tmp_path, logs=tmp_path, core="")  # type: ignore[arg-type]
+    system = GaleraSystem(GaleraOptions(), place)
+
+    def cut_one_way(_source: str, target: str) -> None:
+        told.append(target)
+        if len(told) == 3:
+            raise RunError("the switch does not answer")
+
+    network = {"cut_one_way": cut_one_way, "heal": lambda: told.append("healed"), "destroy": lambda: None}
+    system._members = {name: Ending(name) for name in system.names}  # type: ignore[misc]
+    system._network = SimpleNamespace(**network)  # type: ignore[assignment]
+    system.nodes = lambda: tuple(NodeState(name, "", 1, "primary", "") for name in system.names)  # type: ignore[method-assign]
+    with pytest.raises(RunError, match="does not answer"):
+        system.strike(Fault(kind="cut-one-way"), random.Random(1))
+    system.stop(1.0)
+    assert told[-1] == "healed"
+
+
+@pytest.mark.parametrize(
+    ("error", "told"),
+    [
+        (RunError("the manager did not end"), "n1: its disk is stuck; the manager did not end"),
+        (KeyError("n4"), "n4"),
+    ],
+)
+def test_both_nodes_of_a_disk_end_where_what_looks_after_them_does_not_or_met_a_defect(
+    tmp_path: Path, error: Exception, told: str
+) -> None:
+    host = SimpleNamespace(remove_temporary_folder=lambda folder: gone.append(folder.name))
+    place = Place(host=host, data=tmp_path, logs=tmp_path, core="")  # type: ignore[arg-type]
+    system = ReplicatedDiskSystem(ReplicatedDiskOptions(), place)
+    gone: list[str] = []
+
+    def stop() -> None:
+        gone.append("manager")
+        if isinstance(error, RunError) or gone.count("manager") == 1:  # a defect is told once
+            raise error
+
+    def node(name: str, wrong: bool) -> Any:
+        def close() -> None:
+            gone.append(name)
+            if wrong:
+                raise RunError("its disk is stuck")
+
+        side = SimpleNamespace(close=close, pids={}, node=name)
+        return SimpleNamespace(side=side, server=None, mounted=None, leaving=None)
+
+    system._nodes = {"n1": node("n1", wrong=True), "n2": node("n2", wrong=False)}
+    system._network = SimpleNamespace(destroy=lambda: gone.append("network"))  # type: ignore[assignment]
+    system._folder = tmp_path / "folder"
+    system._manager = SimpleNamespace(stop=stop)  # type: ignore[assignment]
+    with pytest.raises(type(error), match=told):
+        system.stop(1.0)
+    assert gone == ["manager", "n1", "n2", "manager", "network", "folder"]
+    system.stop(1.0)
+
+
+def test_mending_a_disk_waits_for_its_turn_no_longer_than_it_may(tmp_path: Path) -> None:
+    place = Place(host=SimpleNamespace(), data=tmp_path, logs=tmp_path, core="")  # type: ignore[arg-type]
+    system = ReplicatedDiskSystem(ReplicatedDiskOptions(), place)
+    system._nodes = {name: SimpleNamespace() for name in ("n1", "n2")}  # type: ignore[misc]
+    over, taken = threading.Event(), threading.Event()
+
+    def take_over() -> None:
+        with system._turn:
+            taken.set()
+            over.wait(10)
+
+    thread = threading.Thread(target=take_over)
+    thread.start()
+    assert taken.wait(10)
+    with pytest.raises(RunError, match="still changing it"):
+        system.mend(Struck("kill", ("n1",), 0), 0.05)
+    over.set()
+    thread.join()
 
 
 def test_another_way_in_is_the_same_system() -> None:
