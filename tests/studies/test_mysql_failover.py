@@ -42,7 +42,13 @@ def test_each_cluster_fails_over_for_real_and_is_audited(dyno: Dyno, tmp_path: P
         assert 0 < responses["outage"] <= responses["first_success"] <= responses["former_throughput"]
         assert responses["requests_failed"] > 0
         assert responses["lost_work"] > 0
-        assert responses["redundancy"] > responses["rejoin"] > 0
+        assert 10 < responses["redundancy"] - responses["rejoin"] < 11, "it is mended 10 s after it was struck"
+        assert responses["rejoin"] > 0
+        assert faulted["mended_ns"] < run["measured_to_ns"], "clients see it come back"
+        # A group takes longer to have a node again than this scale goes on.
+        assert {**responses, **faulted["at_least"]}["rejoin_outage"] > 0
+        assert responses["interruptions"] >= 1
+        assert faulted["at_least"].keys() <= {"staleness_max", "rejoin_outage"}
         # Whoever is asked says the same, the one that was killed too: redundancy is whole again.
         assert faulted["audits"].keys() == {"clients", "n1", "n2", "n3"}
         assert len({json.dumps(found, sort_keys=True) for found in faulted["audits"].values()}) == 1
@@ -52,10 +58,11 @@ def test_each_cluster_fails_over_for_real_and_is_audited(dyno: Dyno, tmp_path: P
         if solution != ASYNCHRONOUS:
             assert audit["lost"] == 0, "it promises that what was acknowledged is kept"
         assert 0 <= responses["stale_reads"] <= 1
+        assert ("staleness_max" in faulted["at_least"]) == (responses["reads_unseen"] > 0)
     attempts = pl.concat(pl.read_parquet(path) for path in sorted(folder.glob("runs/*/attempts.parquet")))
     acknowledged = attempts.filter(pl.col("outcome") == "ok").height
     assert acknowledged == sum(run["faulted"]["audits"]["clients"]["acknowledged"] for run in runs)
     assert attempts.select((pl.col("due_ns") <= pl.col("sent_ns")).all()).item()
     report = (folder / "report.html").read_text()
     assert "kill struck n1" in report, "the figure of throughput around the fault"
-    assert "at most 3/n of such faults lose any" in report
+    assert "at 95% confidence at most 78% of such faults lose any" in report

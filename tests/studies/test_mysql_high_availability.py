@@ -43,6 +43,7 @@ def test_the_study_of_high_availability_runs_whole_at_smoke(dyno: Dyno, tmp_path
         solution = run["levels"]["solution"]
         assert run["status"]["cluster.servers"] == SERVERS.get(solution, 3)
         assert run["responses"]["network_sent_per_op"] > 0
+        assert run["responses"]["system_cpu_per_op"] > 0
         assert run["settings"]["innodb_flush_log_at_trx_commit"] == 1
         if solution == GROUP:
             spins = run["levels"]["tuning"].removeprefix("spin-")

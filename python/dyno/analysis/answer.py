@@ -82,13 +82,16 @@ def staged_answer(study: Study, compared: str, chosen: Sequence[Choice], *, any_
     assert study.stages is not None, "only a staged study has picked first"
     if not any_ok:
         return "No answer yet: what is picked in stage one has not been compared."
-    doubtful = sum(not choice.shown and choice.could_be > 1 for choice in chosen)
+    tuned = [choice for choice in chosen if len(choice.candidates) > 1]
+    doubtful = sum(not choice.shown and choice.could_be > 1 for choice in tuned)
     shown = "picked as its best, on other runs"
     if doubtful:
         shown = (
-            f"picked in stage one, which is not shown to be the best in {doubtful} of {counted(len(chosen), 'choice')}"
+            f"picked in stage one, which is not shown to be the best in {doubtful} of {counted(len(tuned), 'choice')}"
         )
-    return f"{compared} Each {study.compare} is at the {study.stages.best} {shown}."
+    # Where the answer is lines, this is one more.
+    between = "\n" if "\n" in compared else " "
+    return f"{compared}{between}Each {study.compare} is at the {study.stages.best} {shown}."
 
 
 def _from_comparisons(comparisons: Sequence[Comparison], pooled: Mapping[str, OverallRatio]) -> str:
@@ -124,6 +127,8 @@ def _from_cells(cells: Sequence[CellSummary], response: str, paces: Mapping[int,
             "system can do. Look at the latencies."
         )
     measured = [(cell.mean, cell) for cell in cells if cell.mean is not None]
+    if not measured:
+        return f"The mean {known.title} is known of no cell."
     choose = max if known.better == "higher" else min
     mean, best = choose(measured, key=lambda entry: entry[0])
     size = f"{format_estimate(mean, best.ci)} {known.unit} (n = {counted(best.n, 'run')})"

@@ -77,12 +77,12 @@ def _summary(
     rule, when = study.replicates, looks(study)
     values = table.of(response, cell.index)
     found = stats.describe(values)
-    outcomes = table.outcomes[cell.index]
+    outcomes, beyond = table.outcomes[cell.index], table.beyond(response, cell.index)
     if when.at == "ratio" and comparisons:
         converged = all(each.converged for each in comparisons)
     else:
         converged = found.n >= when.first and width <= rule.precision
-    return CellSummary(
+    made = CellSummary(
         cell=cell.index,
         levels=cell.levels,
         response=response,
@@ -108,6 +108,14 @@ def _summary(
         unsteady=table.unsteady[cell.index],
         remark=sentences.unsteady(table.unsteady[cell.index], outcomes[Outcome.OK]),
     )
+    if not beyond:
+        return made
+    # Of values of which the largest are not known there is no mean.
+    unknown = dict.fromkeys(
+        ("mean", "sd", "variance", "cov", "mad", "max", "range", "ci", "allowance", "precision", "reached")
+    )
+    remark = f"{sentences.not_over(len(beyond), len(table.struck[cell.index]))}, so that there is no mean"
+    return made.model_copy(update={**unknown, "converged": False, "remark": remark})
 
 
 def _reached(width: float, comparisons: Sequence[Comparison]) -> float | None:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 
 from dyno import stats
 from dyno.analysis import sentences
+from dyno.analysis.promises import Promises
 from dyno.analysis.table import Table
 from dyno.model import measures, responses
 from dyno.model.findings import Comparison, Pace, RankFigures, Verdict
@@ -117,6 +118,10 @@ def between(study: Study, table: Table, response: str, a: Cell, b: Cell, names: 
     shift, widening = None, widening_in(study, table)
     why_not = unlike_loops(response, names[0], table.loops[a.index], names[1], table.loops[b.index])
     why_not = why_not or unlike_cpus(response, names[0], table.emulated[a.index], names[1], table.emulated[b.index])
+    if a.system.kind != b.system.kind:
+        sides = (table.promises[a.index], table.promises[b.index])
+        why_not = why_not or unlike_durability(response, names[0], sides[0], names[1], sides[1])
+    why_not = why_not or not_over(response, [(table, a.index, names[0]), (table, b.index, names[1])])
     if not why_not and n < 2:
         why_not = sentences.too_few(names[0], len(values_a), names[1], len(values_b))
     elif not why_not and min([*values_a, *values_b]) > 0:
@@ -255,6 +260,16 @@ def _pace(table: Table, response: str, a: Cell, b: Cell) -> Pace | None:
     return "rate" if "rate" in paces else "waits" if "waits" in paces else None
 
 
+def not_over(response: str, cells: Iterable[tuple[Table, int, str]]) -> str:
+    """Why runs that are left say nothing of cells, each with its name: the worst are not among them. Else empty."""
+    told = [
+        sentences.not_over(len(beyond), len(table.struck[cell]), name)
+        for table, cell, name in cells
+        if (beyond := table.beyond(response, cell))
+    ]
+    return " and ".join(told)
+
+
 def mixes_loops(response: str, loops: Set[str]) -> bool:
     """Whether it is a latency, of runs that were not all driven in one kind of loop."""
     _, _, base = response.rpartition(".")
@@ -292,6 +307,21 @@ def unlike_cpus(response: str, a: str, emulated_a: Set[bool], b: str, emulated_b
         return f"some runs of {a} and {b} had CPUs that are emulated by software, and some had not"
     emulated, native = (a, b) if True in emulated_a else (b, a)
     return f"the CPUs of {emulated} were emulated by software and those of {native} were not"
+
+
+def unlike_durability(response: str, a: str, of_a: Set[Promises], b: str, of_b: Set[Promises]) -> str:
+    """Why nothing that takes time is compared of two systems of which one promises more of a commit than the other.
+
+    Within one kind of system it is a setting that is compared, and a note says what it is the price of. Empty where
+    both promise the same, or where the settings of either do not tell.
+    """
+    if not measures.is_one(response) or not measures.is_of_time(response):
+        return ""
+    told = [{each.durability for each in side} for side in (of_a, of_b)]
+    if told[0] == told[1] or any(not side or None in side for side in told):
+        return ""
+    words = [" or ".join(sorted(str(each) for each in side)) for side in told]
+    return f"their durability differs: of {a} {words[0]}, of {b} {words[1]}"
 
 
 def verdict_by(

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence, Set
 from typing import Any, Final
 
 from dyno.analysis.folders import differences
+from dyno.analysis.promises import promised
 from dyno.analysis.sentences import joined
 from dyno.analysis.table import Table
 from dyno.model.findings import Confounder
@@ -14,12 +15,15 @@ from dyno.model.pairs import Pair, pairs
 from dyno.model.study import Cell, Study
 
 NOT_TOLD = "not told"
+_OF_CHECKSUM = 12
 MOST_VALUES = 3  # of a level; run.json has them all
 
 # What a key has in its name, and why it matters; what weighs most first.
 _WHY = {
     "emulated": "CPUs that software emulates compute slower by far, devices hardly do: no times of the two compare.",
+    "settings.version": "Another server is measured, with defaults and a code of its own.",
     "io_engine": "Another I/O engine asks the device in another way, so a difference may be its own.",
+    "isolation": "Transactions that see less of each other take more locks, or are undone more often.",
     "binary": "Another program is measured.",
     "seccomp": "A filter costs time at each system call, and may forbid some, such as those of io_uring.",
     "innodb_log_file_buffering": "Whether the redo log goes through the page cache decides what a flush of it costs.",
@@ -79,12 +83,13 @@ def plain(key: str) -> str:
     return key.partition(".")[2]
 
 
-def beside(confounding: Sequence[Confounder]) -> str:
-    """What must be said beside an answer; empty where nothing differs."""
+def beside(confounding: Sequence[Confounder], *, briefly: bool = False) -> str:
+    """What must be said beside an answer; empty where nothing differs. Briefly it leaves out the values."""
     if not confounding:
         return ""
     first, *others = confounding
-    told = joined([f"{plain(first.key)} ({_by_level(first)})", *(plain(each.key) for each in others)])
+    values = "" if briefly else f" ({_by_level(first)})"
+    told = joined([f"{plain(first.key)}{values}", *(plain(each.key) for each in others)])
     return f" Besides {first.factor}, {told} {'differ' if others else 'differs'}."
 
 
@@ -97,8 +102,12 @@ def _found(table: Table) -> dict[int, _Found]:
     for run in table.ok_runs:
         told = {f"deployed.{key}": value for key, value in run.deployed.items()}
         told |= {f"settings.{key}": value for key, value in _flat(run.settings)}
+        if isolation := promised(run.settings).isolation:
+            told["promises.isolation"] = isolation
         for key, value in told.items():
-            found.setdefault(run.slot.cell, {}).setdefault(key, []).append(_shown(value))
+            # Of a checksum a dozen digits tell as much as all of it.
+            shown = _shown(value)[:_OF_CHECKSUM] if key.endswith("sha256") else _shown(value)
+            found.setdefault(run.slot.cell, {}).setdefault(key, []).append(shown)
     return found
 
 
@@ -135,7 +144,11 @@ def _differing(pair: Pair, a: _Found, b: _Found) -> Iterator[str]:
         # A side that told nothing at all of a part is of an earlier dyno, or its system has nothing to tell.
         if not all(any(other.startswith(f"{part}.") for other in side) for side in (a, b)):
             continue
-        if part == "settings" and (not alike or name.rpartition(".")[2] in asked):
+        # Which server it is, systems of two kinds may tell in the same way.
+        server = name == "version" and key in a and key in b
+        if part == "settings" and not server and (not alike or name.rpartition(".")[2] in asked):
+            continue
+        if part == "promises" and alike:  # a setting of theirs says it already
             continue
         if part == "deployed" and any(each in name for each in asked):
             continue

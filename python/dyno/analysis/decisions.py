@@ -1,9 +1,13 @@
 """Which level of the compared factor is the best where: the decision table.
 
-It adds no test of its own: it reads the verdicts of the report's comparisons, which stand beyond all of them together,
-and joins them. A level is called the best only where it is shown to be better than every other that it can be held
-against. Whatever is not shown to be worse than some other could be the best, so that noise makes a table wide and not
-wrong.
+It is a family of tests of its own, declared with the study: at each combination of the other factors, and over all
+levels of the ordered one together, one level is the best (`stats.best_of`). A level is named only where it is shown to
+be better than every other that it can be held against; whatever is not shown to be worse than some other could be the
+best, so that noise makes a table wide and not wrong.
+
+A row rests on ratios that are pooled over its cells: fewer and sharper tests than one a cell. Two levels are pooled
+only where one of them is ahead in each cell, by whatever little: a mean over cells of which some say the one and some
+the other is true of neither.
 """
 
 from __future__ import annotations
@@ -13,7 +17,12 @@ from dataclasses import dataclass
 from itertools import combinations, groupby
 from typing import Final
 
+import numpy as np
+from numpy.typing import NDArray
+
+from dyno import stats
 from dyno.analysis import sentences
+from dyno.analysis.overall import Part, Pooled, pool
 from dyno.analysis.shape import counts_clients
 from dyno.analysis.table import Table, given
 from dyno.model import measures, responses
@@ -23,6 +32,7 @@ from dyno.model.findings import (
     Crossing,
     Decided,
     DecidedRange,
+    DecidedTogether,
     DecisionRow,
     DecisionTable,
     DecisionVerdict,
@@ -40,11 +50,17 @@ from dyno.model.study import Cell, Factor, Study
 from dyno.model.units import counted
 
 BESIDE: Final = ("elapsed", "latency_mean", "latency_p99")
-"""Decided too, beside the response that the study asks for."""
-COSTS: Final = ("server.nodes", "server.memory", "server.cpu", "network_sent_per_op")
+"""Decided too, beside the response that the study asks for, where nothing is struck: a run with a fault takes the time
+that was given, and its latencies are of those requests that did succeed."""
+CPU: Final = ("system_cpu_per_op", "server.cpu")
+"""Read before and after driving, and by samples; runs that are shorter than two samples have the first alone."""
+COSTS: Final = ("server.nodes", "server.memory", *CPU, "network_sent_per_op")
 """What each level occupies, and what it takes for an operation: a response, a resource or a share each."""
 
+MANY: Final = 6  # rows; of more, a line each is no headline any more
+
 Levels = tuple[tuple[str, str], ...]
+Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -55,6 +71,19 @@ class _Combination:
     means: Mapping[str, float | None]
     """By the compared level, in the order of declaration."""
     found: Mapping[tuple[str, str], Comparison]
+    pairs: Mapping[tuple[str, str], Pair]
+
+
+@dataclass(frozen=True)
+class _Row:
+    """The combinations that differ in the ordered factor alone, rising, and what they say together."""
+
+    within: dict[str, str]
+    cells: tuple[_Combination, ...]
+    together: tuple[str, ...]
+    """The levels that are held against each other at each of them; none where there are fewer than two cells."""
+    pooled: Mapping[tuple[str, str], Pooled]
+    """Of those of them that are in one order in all cells."""
 
 
 def decisions(
@@ -71,25 +100,41 @@ def decisions(
     """
     if study.compare in (None, FACTOR):
         return
-    for name in dict.fromkeys((study.replicates.of, *BESIDE)):
+    beside = () if any(cell.fault for cell in study.cells) else BESIDE
+    asked: dict[str, list[tuple[Pair, Comparison]]] = {}
+    for name in dict.fromkeys((study.replicates.of, *beside)):
         of_response = [(pair, each) for pair, each in compared if each.response == name]
-        if len(of_response) < 2 or all(each.ratio is None for _, each in of_response) or given(table, name):
-            continue
-        yield _table(study, name, of_response, cells, shapes, _costs(study, cells, resources))
+        if len(of_response) > 1 and any(each.ratio is not None for _, each in of_response) and not given(table, name):
+            asked[name] = of_response
+    alpha, others = 1 - study.replicates.confidence, len(asked.keys() - {study.replicates.of})
+    costs = _costs(study, cells, resources)
+    for name, of_response in asked.items():
+        # The deciding response has an error of its own, and those beside it another that they share.
+        share = alpha if name == study.replicates.of else alpha / others
+        yield _table(study, table, name, of_response, cells, shapes, costs, share)
 
 
 def _table(
     study: Study,
+    table: Table,
     response: str,
     compared: Sequence[tuple[Pair, Comparison]],
     cells: Sequence[CellSummary],
     shapes: Sequence[Shape],
     costs: Mapping[int, Mapping[str, float]],
+    alpha: float,
 ) -> DecisionTable:
     assert study.compare is not None, "only what is compared is decided"
     known, over = responses.lookup(response), _over(study)
     groups = _combinations(study, response, compared, cells)
-    decided = [_decide(study, each, known.better, response) for each in groups]
+    rows = [_row(study, table, response, within, of_row) for within, of_row in _by_row(groups, over)]
+    several = [row for row in rows if row.together]
+    units = [_evidence_of_row(row, known.better) for row in several]
+    units += [_evidence(each, _together(each), known.better) for each in groups]
+    found = stats.best_of(units, _shares(len(several), len(groups)), alpha)
+    of_rows, of_cells = found[: len(several)], found[len(several) :]
+    decided = [_decide(study, each, best, known.better, response) for each, best in zip(groups, of_cells, strict=True)]
+    pooled = {id(row): best for row, best in zip(several, of_rows, strict=True)}
     crossings = [
         crossing
         for shape in shapes
@@ -97,16 +142,33 @@ def _table(
         for crossing in shape.crossings
         if crossing.ci is not None
     ]
+    made = []
+    for row in rows:
+        of_row = [decided[groups.index(each)] for each in row.cells]
+        best = pooled.get(id(row))
+        told = (
+            None
+            if best is None or over is None
+            else _decide_together(study, row, best, of_row, over, known.better, response)
+        )
+        made.append(_decision_row(study, row.within, told, of_row, over, crossings, costs))
     return DecisionTable(
         response=response,
         unit=known.unit,
         better=known.better,
         factor=study.compare,
         over=over.name if over else None,
-        rows=tuple(_rows(study, decided, over, crossings, costs)),
+        rows=tuple(made),
         combinations=tuple(decided),
-        sentence=_in_all(study.compare, decided),
+        sentence=_in_all(study.compare, decided, [row.together for row in made if row.together is not None], over),
     )
+
+
+def _shares(rows: int, cells: int) -> list[float]:
+    """Of the error of a table: one half is for its rows, and one for single combinations."""
+    if not rows:
+        return [1 / cells] * cells
+    return [0.5 / rows] * rows + [0.5 / cells] * cells
 
 
 def _over(study: Study) -> Factor | None:
@@ -122,18 +184,46 @@ def _combinations(
     mean_of = {cell.cell: cell.mean for cell in cells if cell.response == response}
     means: dict[Levels, dict[str, float | None]] = {}
     found: dict[Levels, dict[tuple[str, str], Comparison]] = {}
+    between: dict[Levels, dict[tuple[str, str], Pair]] = {}
     for pair, each in compared:
         within = tuple(pair.within.items())
         of_levels = means.setdefault(within, {})
         of_levels |= {pair.level_a: mean_of.get(pair.a.index), pair.level_b: mean_of.get(pair.b.index)}
         found.setdefault(within, {})[each.a, each.b] = each
+        between.setdefault(within, {})[each.a, each.b] = pair
     place = {factor.name: [level.name for level in factor.levels] for factor in study.factors}
     in_order = sorted(means, key=lambda within: [place[name].index(level) for name, level in within])
-    return [_Combination(dict(within), means[within], found[within]) for within in in_order]
+    return [_Combination(dict(within), means[within], found[within], between[within]) for within in in_order]
 
 
-def _decide(study: Study, of: _Combination, better: Better, response: str) -> Decided:
-    """By the verdicts of its comparisons."""
+def _evidence(of: _Combination, levels: Sequence[str], better: Better) -> Array:
+    """The one-sided p of each level being no better than each other one, as `stats.best_of` takes them."""
+    p = {pair: (each.ratio, each.p) for pair, each in of.found.items()}
+    return _matrix(levels, p, better)
+
+
+def _evidence_of_row(of: _Row, better: Better) -> Array:
+    """Of ratios over all its cells together; those that are not pooled say nothing."""
+    p = {pair: (each.ratio.ratio, each.ratio.p) for pair, each in of.pooled.items()}
+    return _matrix(of.together, p, better)
+
+
+def _matrix(
+    levels: Sequence[str], found: Mapping[tuple[str, str], tuple[float | None, float | None]], better: Better
+) -> Array:
+    made = np.full((len(levels), len(levels)), np.nan)
+    place = {level: i for i, level in enumerate(levels)}
+    for (a, b), (ratio, p) in found.items():
+        if ratio is None or p is None or not {a, b} <= place.keys():
+            continue
+        b_is_ahead = (ratio > 1) == (better == "higher")
+        made[place[b], place[a]] = p / 2 if b_is_ahead else 1 - p / 2
+        made[place[a], place[b]] = 1 - made[place[b], place[a]]
+    return made
+
+
+def _decide(study: Study, of: _Combination, by: stats.Best, better: Better, response: str) -> Decided:
+    """By what is shown of it in the family of the table."""
     together = _together(of)
     apart = tuple(level for level in of.means if level not in together)
     told = study.telling(of.within)
@@ -141,10 +231,8 @@ def _decide(study: Study, of: _Combination, better: Better, response: str) -> De
         sentence = _at(told, "which is the best is not judged at scale smoke")
         return Decided(levels=of.within, verdict="not judged", best=None, could_be=(), apart=apart, sentence=sentence)
     ahead = sorted(together, key=lambda level: _behind(of.means[level], better))
-    worse = {_worse_of(each, better) for each in of.found.values()}
-    # Where runs are missing, three may each be shown to be better than the next.
-    could_be = [level for level in ahead if level not in worse] or ahead
-    verdict = _verdict(of, could_be, together)
+    could_be = _by_place(together, by, ahead)
+    verdict = _verdict(of, could_be, by)
     first = could_be[0] if could_be else None
     rivals = [level for level in (ahead if verdict == "best" else could_be) if level != first]
     runner_up = rivals[0] if rivals else None
@@ -160,10 +248,16 @@ def _decide(study: Study, of: _Combination, better: Better, response: str) -> De
         ratio=ratio,
         ci=ci,
         n=between.n if between else 0,
-        p_adjusted=between.p_adjusted if between else None,
+        p_adjusted=by.p,
         sentence="",
     )
     return made.model_copy(update={"sentence": _at(told, _in_words(made, first, between, response))})
+
+
+def _by_place(levels: Sequence[str], by: stats.Best, ahead: Sequence[str]) -> list[str]:
+    """Those that could be the best, the one that is named first and then what is ahead by its mean."""
+    left = {levels[place] for place in by.could_be}
+    return [level for level in ahead if level in left]
 
 
 def _together(of: _Combination) -> list[str]:
@@ -196,15 +290,8 @@ def _behind(mean: float | None, better: Better) -> tuple[bool, float]:
     return (True, 0.0) if mean is None else (False, -mean if better == "higher" else mean)
 
 
-def _worse_of(found: Comparison, better: Better) -> str | None:
-    """The level that is shown to be worse; None where neither is."""
-    if found.verdict not in ("higher", "lower"):
-        return None
-    return found.a if found.verdict == better else found.b
-
-
-def _verdict(of: _Combination, could_be: Sequence[str], together: Sequence[str]) -> DecisionVerdict:
-    if len(could_be) == 1 < len(together):
+def _verdict(of: _Combination, could_be: Sequence[str], by: stats.Best) -> DecisionVerdict:
+    if by.best is not None:
         return "best"
     between = [_between(of, *pair) for pair in combinations(could_be, 2)]
     equal = bool(between) and all(each is not None and each.verdict == "equivalent" for each in between)
@@ -228,33 +315,132 @@ def _ratio(found: Comparison | None, first: str | None) -> tuple[float | None, I
     return 1 / found.ratio, (1 / found.ci[1], 1 / found.ci[0])
 
 
-# Ranges
+# Rows
 
 
-def _rows(
+def _by_row(groups: Sequence[_Combination], over: Factor | None) -> list[tuple[dict[str, str], list[_Combination]]]:
+    """The combinations of each combination of the factors that are not joined, by the ordered one."""
+    rows: dict[Levels, list[_Combination]] = {}
+    for each in groups:
+        rows.setdefault(tuple(_but(each.within, over).items()), []).append(each)
+    if over is not None:
+        rows = {key: sorted(own, key=lambda each: float(each.within[over.name])) for key, own in rows.items()}
+    return [(dict(key), own) for key, own in rows.items()]
+
+
+def _row(study: Study, table: Table, response: str, within: dict[str, str], cells: Sequence[_Combination]) -> _Row:
+    if len(cells) < 2 or not study.judged:
+        return _Row(within, tuple(cells), (), {})
+    everywhere = [level for level in _together(cells[0]) if all(level in _together(each) for each in cells)]
+    together = tuple(everywhere) if len(everywhere) > 1 else ()
+    pooled = {}
+    for pair in cells[0].pairs:
+        if set(pair) <= set(together) and _in_one_order([each.found.get(pair) for each in cells]):
+            part = Part(within, tuple(each.pairs[pair] for each in cells))
+            found = pool(study, table, response, part)
+            if found is not None and found.used == len(cells):
+                pooled[pair] = found
+    return _Row(within, tuple(cells), together, pooled)
+
+
+def _in_one_order(found: Sequence[Comparison | None]) -> bool:
+    """Whether the one of two levels is ahead in each cell, by whatever little."""
+    ratios = [None if each is None else each.ratio for each in found]
+    return all(ratio is not None and ratio > 1 for ratio in ratios) or all(
+        ratio is not None and ratio < 1 for ratio in ratios
+    )
+
+
+def _decide_together(
     study: Study,
-    decided: Sequence[Decided],
+    row: _Row,
+    by: stats.Best,
+    cells: Sequence[Decided],
+    over: Factor,
+    better: Better,
+    response: str,
+) -> DecidedTogether:
+    def behind(level: str) -> tuple[bool, float]:
+        means = [each.means[level] for each in row.cells]
+        known = [mean for mean in means if mean is not None and mean > 0]
+        mean = float(np.mean(np.log(known))) if len(known) == len(means) else None
+        return (True, 0.0) if mean is None else (False, -mean if better == "higher" else mean)
+
+    ahead = sorted(row.together, key=behind)
+    could_be = _by_place(row.together, by, ahead)
+    bests = {each.best for each in cells}
+    verdict: DecisionVerdict = "cannot tell"
+    if len(bests) == 1 and None not in bests:  # the best in each cell is so over all of them
+        could_be, verdict = [str(each) for each in bests], "best"
+    elif by.best is not None:
+        verdict = "best"
+    elif all(each.verdict == "alike" for each in cells) and len({frozenset(each.could_be) for each in cells}) == 1:
+        could_be, verdict = list(cells[0].could_be), "alike"
+    unlike = tuple(pair for pair in combinations(could_be, 2) if _pooled_of(row, *pair) is None)
+    first = could_be[0]
+    runner_up = next((level for level in (ahead if verdict == "best" else could_be) if level != first), None)
+    found = None if runner_up is None else _pooled_of(row, first, runner_up)
+    ratio, ci = _turned(found, first)
+    levels = tuple(each.levels[over.name] for each in cells)
+    made = DecidedTogether(
+        levels=levels,
+        verdict=verdict,
+        best=first if verdict == "best" else None,
+        could_be=tuple(could_be),
+        apart=tuple(level for level in row.cells[0].means if level not in row.together),
+        unlike=unlike,
+        alone=tuple(each.levels[over.name] for each in cells if each.best == first) if verdict == "best" else (),
+        runner_up=runner_up,
+        ratio=ratio,
+        ci=ci,
+        n=found.shift.n if found else 0,
+        p_adjusted=by.p,
+        sentence="",
+    )
+    told = _together_in_words(made, over, response, _differs(row, first, runner_up))
+    return made.model_copy(update={"sentence": _at(study.telling(row.within), told)})
+
+
+def _differs(row: _Row, one: str, other: str | None) -> str:
+    """What else may be behind the ratio of two levels, in any cell of a row."""
+    found = [between for each in row.cells if (between := _between(each, one, other)) is not None]
+    keys = dict.fromkeys(key for each in found for key in each.confounded)
+    return sentences.differs_too(list(keys))
+
+
+def _pooled_of(row: _Row, one: str, other: str) -> Pooled | None:
+    return row.pooled.get((one, other)) or row.pooled.get((other, one))
+
+
+def _turned(found: Pooled | None, first: str) -> tuple[float | None, Interval | None]:
+    """What is ahead / the other."""
+    if found is None:
+        return None, None
+    own = found.ratio
+    if found.part.pairs[0].level_b == first:
+        return own.ratio, (own.lo, own.hi)
+    return 1 / own.ratio, (1 / own.hi, 1 / own.lo)
+
+
+def _decision_row(
+    study: Study,
+    within: dict[str, str],
+    together: DecidedTogether | None,
+    of_row: Sequence[Decided],
     over: Factor | None,
     crossings: Sequence[Crossing],
     costs: Mapping[int, Mapping[str, float]],
-) -> Iterator[DecisionRow]:
-    """A row for each combination of the factors that are not joined."""
-    rows: dict[Levels, list[Decided]] = {}
-    for each in decided:
-        rows.setdefault(tuple(_but(each.levels, over).items()), []).append(each)
-    for within, of_row in rows.items():
-        if over is not None:
-            of_row = sorted(of_row, key=lambda each: float(each.levels[over.name]))
-        here = dict(within)
-        own = [each for each in crossings if each.within == here and _matters(each, of_row, over)]
-        ranges = [_range(list(group), over) for _, group in groupby(of_row, key=_decision)]
-        yield DecisionRow(
-            within=here,
-            ranges=tuple(ranges),
-            crossings=tuple(own),
-            costs=tuple(_of_levels(study, here, costs)),
-            sentence=_of_row(study.telling(here) if here else {}, ranges, own, over),
-        )
+) -> DecisionRow:
+    own = [each for each in crossings if each.within == within and _matters(each, of_row, over)]
+    ranges = [_range(list(group), over) for _, group in groupby(of_row, key=_decision)]
+    return DecisionRow(
+        within=within,
+        together=together,
+        ranges=tuple(ranges),
+        crossings=tuple(own),
+        costs=tuple(_of_levels(study, within, costs)),
+        sentence=_of_row(study.telling(within) if within else {}, ranges, own, over),
+    )
 
 
 def _but(levels: Mapping[str, str], over: Factor | None) -> dict[str, str]:
@@ -308,6 +494,10 @@ def _costs(
     for cell, name, mean in told:
         if name in COSTS and mean is not None:
             found[cell][name] = mean
+    read, sampled = CPU
+    if any(read in of_cell for of_cell in found.values()):
+        for of_cell in found.values():
+            of_cell.pop(sampled, None)
     return found
 
 
@@ -352,12 +542,7 @@ def _in_words(made: Decided, first: str | None, between: Comparison | None, resp
     is_best = made.verdict == "best"
     size = ""
     if made.ratio is not None and made.ci is not None and between is not None:
-        known = responses.lookup(response)
-        better = "lower is better; " if known.better == "lower" else ""
-        p = "no p" if made.p_adjusted is None else f"adjusted {sentences.probability(made.p_adjusted)}"
-        whose = f"{made.runner_up}, the runner-up" if is_best else f"{made.runner_up}"
-        times = format_ratio(made.ratio, made.ci)
-        size = f": {first} has {times} the {known.title} of {whose} ({better}{p}, n = {made.n})"
+        size = f": {_size(made, first, response, f'n = {made.n}')}"
         if is_best and between.equivalent:
             size += f", a difference shown to be within {format_share(between.margin or 0.0)}"
         size += sentences.confounded(between) if is_best else ""
@@ -367,6 +552,40 @@ def _in_words(made: Decided, first: str | None, between: Comparison | None, resp
     if made.verdict == "alike":
         return f"{among} are shown to be alike{size}{apart}"
     return f"cannot tell between {among}{size}{apart}"
+
+
+def _size(made: Decided | DecidedTogether, first: str, response: str, n: str, verb: str = "has") -> str:
+    """`galera has 1.37x [1.25, 1.51] the throughput of semi-sync, the runner-up (adjusted p = 0.004, n = 5 blocks)`."""
+    assert made.ratio is not None, "only what is known has a size"
+    assert made.ci is not None, "what is known has an interval"
+    known = responses.lookup(response)
+    better = "lower is better; " if known.better == "lower" else ""
+    is_best = made.verdict == "best"
+    p = f"adjusted {sentences.probability(made.p_adjusted)}, " if is_best and made.p_adjusted is not None else ""
+    whose = f"{made.runner_up}, the runner-up" if is_best else f"{made.runner_up}"
+    size = f"{format_ratio(made.ratio, made.ci)} the {known.title} of {whose} ({better}{p}{n})"
+    return f"{first} {verb} {size}" if first else f"{verb} {size}"
+
+
+def _together_in_words(made: DecidedTogether, over: Factor, response: str, differs: str) -> str:
+    span = f"over {over.name} {made.levels[0]} to {made.levels[-1]} together"
+    first, known = made.could_be[0], made.ratio is not None and made.ci is not None
+    blocks = f"n = {counted(made.n, 'block')}"
+    apart = _held_apart(made.apart)
+    if made.verdict == "best":
+        size = f", {_size(made, '', response, blocks, 'with')}" if known else ""
+        where = f"{over.name} {', '.join(made.alone)} only" if made.alone else "none of them"
+        alone = "" if made.alone == made.levels else f"; by itself it is shown at {where}"
+        return f"{first} is the best {span}{size}{alone}{differs}{apart}"
+    size = f": {_size(made, first, response, blocks)}" if known else ""
+    among = sentences.joined(made.could_be, most=len(made.could_be))
+    if made.verdict == "alike":
+        return f"{among} are shown to be alike {span}{size}{apart}"
+    unlike = ""
+    if made.unlike:
+        told = sentences.joined([" and ".join(pair) for pair in made.unlike])
+        unlike = f"; which of {told} is ahead is not the same at each of them, so nothing is pooled there"
+    return f"cannot tell between {among} {span}{size}{unlike}{apart}"
 
 
 def _held_apart(apart: Sequence[str]) -> str:
@@ -414,10 +633,18 @@ def _change(crossing: Crossing) -> str:
     return crossing.sentence.removeprefix(f"With {sentences.levels(crossing.within)}, ")
 
 
-def _in_all(factor: str, found: Sequence[Decided]) -> str:
-    """How many combinations are decided, and for which level."""
+def _in_all(factor: str, found: Sequence[Decided], together: Sequence[DecidedTogether], over: Factor | None) -> str:
+    """How many combinations are decided, and for which level; over all levels of the ordered factor, and each."""
     if any(each.verdict == "not judged" for each in found):
         return f"Which {factor} is the best is not judged: {sentences.NOT_JUDGED}."
+    of_each = f"Of {counted(len(found), 'combination')}, {_numbers(factor, found)}."
+    if over is None or not together:
+        return of_each
+    rows = f"Over all levels of {over.name} together, {_numbers(factor, together, of=True)}."
+    return f"{rows} {of_each}"
+
+
+def _numbers(factor: str, found: Sequence[Decided | DecidedTogether], *, of: bool = False) -> str:
     wins: dict[str, int] = {}
     for each in found:
         if each.best is not None:
@@ -425,9 +652,37 @@ def _in_all(factor: str, found: Sequence[Decided]) -> str:
     best, alike = sum(wins.values()), sum(each.verdict == "alike" for each in found)
     open_ = len(found) - best - alike
     by_level = sentences.joined([f"{level} in {number}" for level, number in wins.items()], most=len(wins))
-    parts = [f"a best {factor} is shown in {best}{f' ({by_level})' if wins else ''}"]
+    whole = f" of {len(found)}" if of else ""
+    parts = [f"a best {factor} is shown in {best}{whole}{f' ({by_level})' if wins else ''}"]
     if alike:
         parts.append(f"in {alike} those that could be are shown to be alike")
     if open_:
         parts.append(f"in {open_} it cannot be told")
-    return f"Of {counted(len(found), 'combination')}, {', '.join(parts)}."
+    return ", ".join(parts)
+
+
+def headline(table: DecisionTable) -> str:
+    """What the table says in a line a row, for the top of a report; how many are decided where there are many rows."""
+    if len(table.rows) > MANY:
+        return table.sentence
+    by_levels = {tuple(each.levels.items()): each for each in table.combinations}
+    return "\n".join(_line(row, by_levels) for row in table.rows)
+
+
+def _line(row: DecisionRow, of: Mapping[Levels, Decided]) -> str:
+    if row.together is None:
+        own = [each for levels, each in of.items() if row.within.items() <= dict(levels).items()]
+        return own[0].sentence if len(own) == 1 else row.sentence
+    made, alone = row.together, [each for each in row.ranges if each.best is not None]
+    if made.verdict == "best" or not alone:
+        return made.sentence
+    if len(alone) < len(row.ranges):
+        return f"{made.sentence} {_by_itself(row)}"
+    unlike = sentences.joined([" and ".join(pair) for pair in made.unlike])
+    why = f" Nothing is pooled, since which of {unlike} is ahead is not the same everywhere." if unlike else ""
+    return f"{row.sentence}{why}"
+
+
+def _by_itself(row: DecisionRow) -> str:
+    told = [f"{each.best} at {', '.join(each.levels)}" for each in row.ranges if each.best is not None]
+    return f"By itself the best is shown of {sentences.joined(told, most=len(told))}."

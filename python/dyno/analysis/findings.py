@@ -15,9 +15,9 @@ from dyno.analysis.choices import choose, compared_runs, of_stage, stage_notes, 
 from dyno.analysis.comparisons import compare, mixes_cpus
 from dyno.analysis.confounders import beside, confounders, of_pairs
 from dyno.analysis.database import database
-from dyno.analysis.decisions import decisions
+from dyno.analysis.decisions import decisions, headline
 from dyno.analysis.drift import drift
-from dyno.analysis.failover import failovers
+from dyno.analysis.failover import failovers, not_over
 from dyno.analysis.hot_spots import hot_spots
 from dyno.analysis.interventions import hangs_on, probed
 from dyno.analysis.laws import operational_laws
@@ -211,13 +211,24 @@ def _whole(
         confounders=tuple(confounding),
         notes=(
             *_faults(laws),
-            *notes(study, table, deciding_cells, comparisons, pooled, drifts[0], ended, disturbed, held_back),
+            *notes(
+                study,
+                table,
+                deciding_cells,
+                comparisons,
+                pooled,
+                drifts[0],
+                ended,
+                disturbed,
+                held_back,
+                decided=any(made.response == rule.of for made in tables),
+            ),
         ),
         variation=tuple(explain(study, table, response) for response in in_depth),
         shapes=shaped,
         decisions=tables,
         drift=drifts,
-        targets=tuple(targets.judge(study, target, cells, resources) for target in study.targets),
+        targets=tuple(targets.judge(study, target, table, cells, resources) for target in study.targets),
         published=tuple(
             published.beside(each, cells, comparisons, rule.confidence, table.paces, judged=study.judged)
             for each in (study.published.tables if study.published else ())
@@ -265,16 +276,22 @@ def _answer(
     if not comparisons and mixes_cpus(response, set().union(*(table.emulated[cell.cell] for cell in cells))):
         return OF_UNLIKE_CPUS
     deciding = [found for found in pooled if found.response == response]
-    told = effects.answer(study, of_factors) or answer(cells, comparisons, deciding, response, table.paces)
-    told += decided
-    return told + beside(confounding) if any(each.ratio is not None for each in comparisons) else told
+    of_effects = effects.answer(study, of_factors)
+    told = of_effects or decided or answer(cells, comparisons, deciding, response, table.paces)
+    lines = bool(decided) and not of_effects
+    break_ = "\n" if lines else " "
+    told += f"{break_}{open_ended}" if (open_ended := not_over(study, table, response)) else ""
+    if not any(each.ratio is not None for each in comparisons):
+        return told
+    besides = beside(confounding, briefly=lines)
+    return f"{told}{break_}{besides.strip()}" if besides else told
 
 
 def _decided(study: Study, tables: Sequence[DecisionTable]) -> str:
-    """Of more than two levels, how many combinations are decided, and for which: more than pairs say together."""
+    """Of more than two levels, which is the best where, a line each: more than pairs say together."""
     if not tables or tables[0].response != study.replicates.of:
         return ""
-    return f" {tables[0].sentence}" if len(study.factor(tables[0].factor).levels) > 2 else ""
+    return headline(tables[0]) if len(study.factor(tables[0].factor).levels) > 2 else ""
 
 
 def _failure(run: RunRecord) -> Failure:

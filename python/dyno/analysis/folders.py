@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from dyno import stats
 from dyno.analysis import sentences
-from dyno.analysis.comparisons import no_means, unlike_cpus, unlike_loops, verdict_of
+from dyno.analysis.comparisons import no_means, not_over, unlike_cpus, unlike_loops, verdict_of
 from dyno.analysis.published import ranks
 from dyno.analysis.table import Table, compared, tabulate
 from dyno.model import responses
@@ -25,11 +25,15 @@ Levels = frozenset[tuple[str, str]]
 
 @dataclass(frozen=True)
 class Side:
-    """A cell in one of the folders: its values in ok runs, the loops that those were driven in, and on which CPUs."""
+    """A cell in one of the folders: its values in ok runs, the loops that those were driven in, and on which CPUs.
+
+    `not_over` says why these are not all that there is to say.
+    """
 
     values: list[float]
     loops: Set[str]
     emulated: Set[bool]
+    not_over: str
 
 
 def compare_folders(
@@ -79,6 +83,7 @@ def agreement(
         for a, b in both
         if not unlike_loops(response, "", table_a.loops[a.index], "", table_b.loops[b.index])
         and not unlike_cpus(response, "", table_a.emulated[a.index], "", table_b.emulated[b.index])
+        and not not_over(response, [(table_a, a.index, ""), (table_b, b.index, "")])
     ]
     measured = [(a, b) for a, b in alike if table_a.of(response, a.index) and table_b.of(response, b.index)]
     means = [
@@ -168,7 +173,12 @@ def _key(levels: dict[str, str]) -> Levels:
 
 def _sides(study: Study, table: Table, response: str) -> dict[Levels, Side]:
     return {
-        _key(cell.levels): Side(table.of(response, cell.index), table.loops[cell.index], table.emulated[cell.index])
+        _key(cell.levels): Side(
+            table.of(response, cell.index),
+            table.loops[cell.index],
+            table.emulated[cell.index],
+            not_over(response, [(table, cell.index, "")]),
+        )
         for cell in study.cells
     }
 
@@ -186,6 +196,10 @@ def _unlike(response: str, a: Side, b: Side) -> str:
     return unlike_loops(response, one, a.loops, other, b.loops) or unlike_cpus(
         response, one, a.emulated, other, b.emulated
     )
+
+
+def _mean(side: Side | None) -> float | None:
+    return None if side is None or side.not_over else stats.describe(side.values).mean
 
 
 def _compare(
@@ -207,6 +221,8 @@ def _compare(
         why_not = "only the first folder has this cell"
     elif unlike := _unlike(response, side_a, side_b):
         why_not = unlike
+    elif side_a.not_over or side_b.not_over:
+        why_not = side_a.not_over or side_b.not_over
     elif len(a) < 2 or len(b) < 2:
         why_not = sentences.too_few("the first folder", len(a), "the second", len(b))
     elif min([*a, *b]) <= 0:
@@ -224,8 +240,8 @@ def _compare(
         levels=levels,
         n_a=len(a),
         n_b=len(b),
-        mean_a=stats.describe(a).mean,
-        mean_b=stats.describe(b).mean,
+        mean_a=_mean(side_a),
+        mean_b=_mean(side_b),
         ratio=ratio.ratio if ratio else None,
         ci=(ratio.lo, ratio.hi) if ratio else None,
         method=ratio.method if ratio else "none",

@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 from dyno import stats
 from dyno.analysis import sentences
+from dyno.analysis.comparisons import not_over
 from dyno.analysis.folders import unlike
 from dyno.analysis.table import Table, compared, tabulate
 from dyno.model import responses
@@ -57,6 +58,8 @@ def _of_pair(study: Study, table: Table, pair: Pair) -> _Found:
     values_a, values_b = [a[block] for block in common], [b[block] for block in common]
     if _given(response, [(table, pair.a.index), (table, pair.b.index)]):
         return _Found(pair.within, None, sentences.given(response))
+    if why := not_over(response, [(table, pair.a.index, pair.level_a), (table, pair.b.index, pair.level_b)]):
+        return _Found(pair.within, None, why)
     if len(common) < 2:
         return _Found(pair.within, None, sentences.too_few(pair.level_a, len(a), pair.level_b, len(b)))
     if min([*values_a, *values_b]) <= 0:
@@ -99,6 +102,8 @@ def gate_sessions(
             found.append(_Found(cell.levels, None, sentences.NOT_JUDGED))
         elif _given(response, [(table, cell.index), *places]):
             found.append(_Found(cell.levels, None, sentences.given(response)))
+        elif why := not_over(response, [(table, cell.index, ""), *((of, index, "the base") for of, index in places)]):
+            found.append(_Found(cell.levels, None, why))
         elif len(sessions) < FEWEST_SESSIONS:
             why = (
                 f"{counted(len(sessions), 'session')} of the base: how much one session of this machine "

@@ -11,8 +11,9 @@ import numpy as np
 
 from dyno import stats
 from dyno.analysis import drift
+from dyno.analysis.actions import actions
 from dyno.analysis.demands import LIMITED
-from dyno.analysis.sentences import levels, listed
+from dyno.analysis.sentences import joined, levels, listed
 from dyno.analysis.table import UNSTEADY, Table
 from dyno.model import responses
 from dyno.model.findings import (
@@ -27,7 +28,7 @@ from dyno.model.findings import (
 )
 from dyno.model.fractions import fraction_of
 from dyno.model.looks import looks
-from dyno.model.pairs import pairs
+from dyno.model.pairs import Pair, pairs
 from dyno.model.run import Course, RunRecord
 from dyno.model.study import Study
 from dyno.model.units import counted, format_duration, format_percent
@@ -65,8 +66,10 @@ def notes(
     ended: str | None,
     disturbed: Sequence[str] = (),
     held_back: Sequence[BottleneckVerdict] = (),
+    *,
+    decided: bool = False,
 ) -> Iterator[str]:
-    """Sentences, what weighs most first. `cells` and `drifted` are of the deciding response."""
+    """Sentences, what weighs most first. `cells` and `drifted` are of the deciding response, as what is `decided`."""
     if ended is None:
         yield "The study has not ended: every figure may still change."
     if not study.judged:
@@ -89,8 +92,9 @@ def notes(
     yield from _failed_in_tails(study, table)
     yield from _loops(study, table)
     yield from _of_drivers(study, table)
+    yield from actions(study, table)
     yield from _of_machine(study)
-    yield from _intervals(study, cells, comparisons, pooled)
+    yield from _intervals(study, cells, comparisons, pooled, decided)
     yield from _screening(study, cells)
     if study.order == "fixed" and len(study.cells) > 1:
         yield "The runs went in a fixed order: a drift of the machine can pose as a difference between cells."
@@ -235,7 +239,7 @@ def _within(study: Study, table: Table, cells: Sequence[CellSummary]) -> Iterato
 def _promises(study: Study, table: Table) -> Iterator[str]:
     compared = pairs(study)
     if any(pair.a.system.kind != pair.b.system.kind for pair in compared):
-        yield "Different systems are compared: that they promise the same durability and isolation is not checked."
+        yield from _of_systems(study, table, compared)
     read_back: dict[int, Mapping[str, Any]] = {}
     for run in table.ok_runs:
         read_back.setdefault(run.slot.cell, run.settings)
@@ -255,6 +259,37 @@ def _promises(study: Study, table: Table) -> Iterator[str]:
                 f"The compared levels differ in {name} ({told}): they do not promise the same, so a difference may be "
                 "the price of the promise."
             )
+
+
+def _of_systems(study: Study, table: Table, compared: Sequence[Pair]) -> Iterator[str]:
+    """What systems of different kinds promise of a commit, as far as the settings that they had tell."""
+    assert study.compare is not None, "only what is compared has pairs"
+    of_level: dict[str, dict[str, set[str | None]]] = {}
+    for cell in dict.fromkeys(cell.index for pair in compared for cell in (pair.a, pair.b)):
+        level = study.numbered()[cell].levels[study.compare]
+        for each in table.promises.get(cell, ()):
+            for name, value in each._asdict().items():
+                of_level.setdefault(name, {}).setdefault(level, set()).add(value)
+    told = []
+    for name, values in of_level.items():
+        unknown = [level for level, own in values.items() if None in own]
+        known = {level: " or ".join(sorted(map(str, own))) for level, own in values.items() if None not in own}
+        differing = len(set(known.values())) > 1
+        if differing:
+            told.append(f"they differ in {name} ({', '.join(f'{level}: {value}' for level, value in known.items())})")
+        elif known:
+            whose = "all" if not unknown else joined(list(known))
+            told.append(f"{name} of {whose}: {next(iter(known.values()))}")
+        if unknown:
+            told.append(f"the {name} of {joined(unknown)} is not told by settings, and not checked")
+    if not told:
+        yield "Different systems are compared: that they promise the same durability and isolation is not checked."
+        return
+    yield (
+        f"Different systems are compared. By the settings that they had, {'; '.join(told)}. Where durability differs "
+        "nothing that takes time is compared. Which other nodes have a commit when it is acknowledged is what these "
+        "systems do each in its way, and is not checked."
+    )
 
 
 def _setting(name: str, options: Mapping[str, Any]) -> str | None:
@@ -393,7 +428,11 @@ def _of_machine(study: Study) -> Iterator[str]:
 
 
 def _intervals(
-    study: Study, cells: Sequence[CellSummary], comparisons: Sequence[Comparison], pooled: Sequence[OverallRatio]
+    study: Study,
+    cells: Sequence[CellSummary],
+    comparisons: Sequence[Comparison],
+    pooled: Sequence[OverallRatio],
+    decided: bool,
 ) -> Iterator[str]:
     if not any(cell.ci for cell in cells):
         return
@@ -409,6 +448,12 @@ def _intervals(
             f"What is called a difference is one beyond all {drawn:,} comparisons of this report together: the chance "
             f"of even one false alarm is at most {(1 - rule.confidence) * 100:.2g}% (Holm). Intervals are of each by "
             "itself, so one may leave 1 out and show no difference all the same."
+        )
+    if decided:
+        yield (
+            f"Which {study.compare} is the best where is decided by tests of its own, beside those comparisons: that "
+            f"its table by {responses.lookup(rule.of).title} is wrong anywhere has a chance of at most "
+            f"{(1 - rule.confidence) * 100:.2g}%."
         )
     if len(pooled) > 1:
         yield (

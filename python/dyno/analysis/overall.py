@@ -99,11 +99,18 @@ def _parts(study: Study) -> Iterator[Part]:
 
 
 def _pooled(study: Study, table: Table, response: str, parts: Sequence[Part]) -> list[Pooled]:
-    return [pooled for part in parts if (pooled := _pool(study, table, response, part)) is not None]
+    return [pooled for part in parts if (pooled := pool(study, table, response, part)) is not None]
 
 
-def _pool(study: Study, table: Table, response: str, part: Part) -> Pooled | None:
-    """None without two blocks in common, or where a value of 0 has no logarithm: without it, part would be missing."""
+def pool(study: Study, table: Table, response: str, part: Part) -> Pooled | None:
+    """The geometric mean of the ratios of its pairs, within blocks, each pair weighing alike.
+
+    None without two blocks in common, or where something is not known: without it, part would be missing.
+
+    That is a value of 0, which has no logarithm, or what was not over in some fault.
+    """
+    if any(table.beyond(response, cell.index) for pair in part.pairs for cell in (pair.a, pair.b)):
+        return None
     singles = [between(study, table, response, pair.a, pair.b, (pair.level_a, pair.level_b)) for pair in part.pairs]
     measured = [pair for pair, each in zip(part.pairs, singles, strict=True) if each.paired and each.shift is not None]
     if not measured or any(min([*each.values_a, *each.values_b], default=1.0) <= 0 for each in singles):

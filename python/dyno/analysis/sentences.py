@@ -52,6 +52,13 @@ def too_few(a: str, n_a: int, b: str, n_b: int) -> str:
     return f"{a} has {counted(n_a, 'ok run')} and {b} has {n_b}, and each needs 2"
 
 
+def not_over(beyond: int, of: int, whose: str = "") -> str:
+    """How many faults say of a response only that it takes longer than they were watched."""
+    return (
+        f"in {beyond} of {counted(of, 'fault')}{f' of {whose}' if whose else ''} it was not over when the watch ended"
+    )
+
+
 def given(response: str) -> str:
     """Why a throughput of an open loop answers nothing."""
     title = responses.lookup(response).title
@@ -163,9 +170,14 @@ def together(found: OverallRatio) -> str:
 
 def confounded(found: Comparison | OverallRatio | ResourceRatio) -> str:
     """What else may be behind a difference, as the end of a sentence: no direction is claimed without it."""
-    if not found.confounded:
+    return differs_too(found.confounded)
+
+
+def differs_too(keys: Sequence[str]) -> str:
+    """The same, of the keys of `run.json` that differ."""
+    if not keys:
         return ""
-    names = [key.partition(".")[2] for key in found.confounded]
+    names = [key.partition(".")[2] for key in keys]
     return f"; {joined(names)} {'differ' if len(names) > 1 else 'differs'} too"
 
 

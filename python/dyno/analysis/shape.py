@@ -69,11 +69,14 @@ def shapes(study: Study, table: Table, response: str, comparisons: Sequence[Comp
 
 
 def _curves(study: Study, table: Table, response: str, factor: Factor) -> _Curves:
-    """The levels in their order, for each combination of the other factors; those without an ok run are left out."""
+    """The levels in their order, for each combination of the other factors.
+
+    Those without an ok run are left out, and those whose runs do not say all (`Table.beyond`).
+    """
     found: _Curves = {}
     for cell in study.cells:
         values = table.of(response, cell.index)
-        if values:
+        if values and not table.beyond(response, cell.index):
             within = tuple((name, level) for name, level in cell.levels.items() if name != factor.name)
             at = _At(float(cell.levels[factor.name]), cell, values, table.in_blocks(response, cell.index))
             found.setdefault(within, []).append(at)

@@ -12,9 +12,10 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from dyno.analysis.promises import Promises, promised
 from dyno.model import measures, responses
 from dyno.model.findings import Pace
-from dyno.model.run import Course, Outcome, RunRecord
+from dyno.model.run import CLIENTS, Course, Outcome, RunRecord
 from dyno.model.stages import COMPARING
 from dyno.model.study import Study
 from dyno.model.usage import Usage
@@ -46,11 +47,14 @@ class Table:
     outcomes: dict[int, Counter[Outcome]] = field(default_factory=lambda: defaultdict(Counter))
     ok_runs: list[RunRecord] = field(default_factory=list)
     other_runs: list[RunRecord] = field(default_factory=list)
+    struck: dict[int, list[RunRecord]] = field(default_factory=lambda: defaultdict(list))
+    """Cell -> runs in which something was struck, those that went wrong afterwards too; not what the user cut off."""
     unknown: set[str] = field(default_factory=set)  # responses that this version has no unit for
     not_finite: int = 0
     unsteady: Counter[int] = field(default_factory=Counter)  # ok runs of a cell that reached no steady state
     loops: dict[int, set[str]] = field(default_factory=lambda: defaultdict(set))  # that a cell's ok runs were driven in
     emulated: dict[int, set[bool]] = field(default_factory=lambda: defaultdict(set))  # whether its CPUs were software
+    promises: dict[int, set[Promises]] = field(default_factory=lambda: defaultdict(set))  # by the settings read back
     paces: dict[int, Pace] = field(default_factory=dict)  # of the cells whose throughput was not the system's alone
     widening: float | None = None  # of intervals between cells, once it is known: it is asked for thousands of times
     used: dict[int, dict[int, Usage]] = field(default_factory=lambda: defaultdict(dict))  # cell -> block, of ok runs
@@ -75,9 +79,40 @@ class Table:
             for block, value in blocks.items()
         )
 
+    def beyond(self, response: str, cell: int) -> list[float]:
+        """Of the faults of a cell in which a response was not over yet, however the run ended: what was seen of it."""
+        found = (run.faulted.at_least.get(response) for run in self.struck.get(cell, ()) if run.faulted is not None)
+        return [each for each in found if each is not None]
+
     def in_blocks(self, response: str, cell: int) -> dict[int, float]:
         """Block -> value. A block holds one ok run of a cell, since only a run that went wrong is tried again."""
         return self.by_block[response][cell] if response in self.by_block else {}
+
+
+class Seen(NamedTuple):
+    """Between what a response of one fault lies: both are its value, but where it was not over yet."""
+
+    low: float
+    high: float
+
+
+def of_fault(run: RunRecord, response: str) -> Seen | None:
+    """What a run in which something was struck says of a response, whatever came of it; None where that is nothing.
+
+    Of rows it is the audit as clients find them, which there is of runs too that never came to have responses.
+    """
+    faulted = run.faulted
+    if faulted is not None and response.startswith("rows_"):
+        return None if CLIENTS not in faulted.audits else _exactly(faulted.audits[CLIENTS].responses[response])
+    if response in run.responses:
+        return _exactly(run.responses[response])
+    if faulted is not None and response in faulted.at_least:
+        return Seen(faulted.at_least[response], math.inf)
+    return None
+
+
+def _exactly(value: float) -> Seen:
+    return Seen(value, value)
 
 
 def given(table: Table, response: str) -> str | None:
@@ -102,6 +137,8 @@ def tabulate(study: Study, runs: Sequence[RunRecord], used: Mapping[int, Usage] 
         if slot.cell not in cells:
             raise ValueError(f"run {run.run} is of cell {slot.cell}, but the plan has cells 0 to {max(cells)}")
         table.outcomes[slot.cell][run.outcome] += 1
+        if run.faulted is not None and run.outcome is not Outcome.PARTIAL:
+            table.struck[slot.cell].append(run)
         if run.outcome is not Outcome.OK:
             table.other_runs.append(run)
             continue
@@ -113,6 +150,7 @@ def tabulate(study: Study, runs: Sequence[RunRecord], used: Mapping[int, Usage] 
         if run.loop:
             table.loops[slot.cell].add(run.loop)
         table.emulated[slot.cell].add(bool(run.deployed.get(EMULATED)))
+        table.promises[slot.cell].add(promised(run.settings))
         if run.run in used:
             table.used[slot.cell][slot.block] = used[run.run]
         if pace := pace_of(run):

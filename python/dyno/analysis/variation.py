@@ -7,9 +7,10 @@ from collections.abc import Sequence
 from statistics import NormalDist
 
 from dyno import stats
+from dyno.analysis import sentences
 from dyno.analysis.comparisons import widening_between_cells
 from dyno.analysis.rounding import in_logs, maybe_rounded, rounded
-from dyno.analysis.table import Table, given
+from dyno.analysis.table import Observation, Table, given
 from dyno.model import responses
 from dyno.model.findings import Variation, VariationSource, format_share
 from dyno.model.fractions import fraction_of
@@ -33,6 +34,7 @@ def explain(study: Study, table: Table, response: str) -> Variation:
     reason = (
         given(table, response)
         or _confounded(study)
+        or _not_over(study, table, response)
         or _nothing_to_explain(factors, values, len({each.cell for each in observed}))
     )
     if reason:
@@ -69,7 +71,7 @@ def explain(study: Study, table: Table, response: str) -> Variation:
     residuals = in_logs(found.residuals)
     return Variation(
         response=response,
-        sentence=_sentence(response, sources, "" if found.adds_up else _overlap(study), len(factors)),
+        sentence=_sentence(response, sources, "" if found.adds_up else _overlap(study, observed), len(factors)),
         sources=sources,
         sum_of_squares=rounded(found.sum_of_squares),
         degrees=found.degrees,
@@ -87,6 +89,12 @@ def _confounded(study: Study) -> str | None:
     if fraction is None or not fraction.generators:
         return None
     return "a fraction of the combinations confounds its sources; each effect has its own share"
+
+
+def _not_over(study: Study, table: Table, response: str) -> str | None:
+    beyond = sum(len(table.beyond(response, cell.index)) for cell in study.cells)
+    struck = sum(len(table.struck.get(cell.index, ())) for cell in study.cells)
+    return sentences.not_over(beyond, struck) if beyond else None
 
 
 def _nothing_to_explain(factors: Sequence[str], values: Sequence[float], cells: int) -> str | None:
@@ -116,9 +124,14 @@ def _sentence_without(response: str, reason: str) -> str:
     return f"What explains the variation of {responses.lookup(response).title} is not told: {reason}."
 
 
-def _overlap(study: Study) -> str:
-    missing = "combinations are not in the design" if study.design.kind == "cells" else "runs are missing"
-    return f" Some {missing}, so that sources overlap and shares need not add up to 100%."
+def _overlap(study: Study, observed: Sequence[Observation]) -> str:
+    """Why sources overlap: a design that leaves combinations out does so without a run that is missing."""
+    full = len(study.cells) == math.prod(len(factor.levels) for factor in study.factors)
+    blocks = len({each.block for each in observed})
+    missing = [] if full else ["combinations are not in the design"]
+    if full or len(observed) < blocks * len(study.cells):
+        missing.append("runs are missing")
+    return f" Some {' and some '.join(missing)}, so that sources overlap and shares need not add up to 100%."
 
 
 def _sentence(response: str, sources: Sequence[VariationSource], overlap: str, factors: int) -> str:

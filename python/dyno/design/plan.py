@@ -1,8 +1,9 @@
 """The design of a study: blocks, looked at only at their ends; of a staged study, those of two stages.
 
-Stage one ends when every pick is shown to be the best, or with its share of the budget or its most blocks. Stage two
-has blocks of its own, of the picked cells alone, and stops as any other study does. It begins with nothing: the runs
-that picked a cell have no part in comparing it.
+Stage one ends when every pick is shown to be the best, or with its share of the budget or its most blocks; it has its
+fewest blocks wherever half of the budget holds them. Stage two has blocks of its own, of the picked
+cells alone, and stops as any other study does. It begins with nothing: the runs that picked a cell have no part in
+comparing it.
 """
 
 from __future__ import annotations
@@ -19,6 +20,9 @@ from dyno.model.run import RunRecord, Slot
 from dyno.model.stages import COMPARING, PICKING, choices, comparing, looks_at_picks, picking
 from dyno.model.study import Study
 from dyno.model.units import format_duration, format_percent
+
+_MOST_OF_PICKING = 0.5
+"""Of the budget, what stage one may take for its fewest blocks where its share is smaller."""
 
 
 @dataclass(frozen=True)
@@ -113,8 +117,13 @@ class Design:
         budget, blocks = self._study.replicates.budget, self._blocks.begun
         if self._blocks.all_lost or blocks >= picks.looks[-1]:
             return True
-        if budget is not None and self._seconds * (1 + 1 / blocks) > self._study.stages.share * budget:
-            return True
+        if budget is not None:
+            share = self._study.stages.share
+            # Its fewest blocks are kept beyond its share, but not where they would leave less to comparing.
+            if blocks < picks.looks[0]:
+                share = max(share, _MOST_OF_PICKING)
+            if self._seconds * (1 + 1 / blocks) > share * budget:
+                return True
         return blocks in picks.looks and picks.all_shown(self._blocks)
 
     def _compare(self, picks: Picks) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import math
 import os
 import time
@@ -21,7 +20,8 @@ from dyno.hosts.interventions.base import Effect, Intervention, Target
 from dyno.lab.call_costs import OPTIMISED, SLOWER, count, per_transaction
 from dyno.lab.datasets import DataSets
 from dyno.lab.disk import DiskFull
-from dyno.lab.faults import Striker, audited, outage_of, responses_of, rows_of, stale_reads
+from dyno.lab.faults import Striker, audited, give_up_of, outage_of, responses_of, stale_reads
+from dyno.lab.follower import Follower
 from dyno.lab.interrupt import Interrupt
 from dyno.lab.meter import MachineMeter, Meter, Metered, operations
 from dyno.lab.runner import WatchedRunner
@@ -30,7 +30,19 @@ from dyno.lab.sites import Site, kernel_settings
 from dyno.model.base import InvalidRun, Killed, RunError, Scalar
 from dyno.model.endpoint import Endpoint
 from dyno.model.outage import Outage
-from dyno.model.run import CLIENTS, Audited, Faulted, Intervened, MeasuredPart, Outcome, RunRecord, Slot, Step, StepTime
+from dyno.model.run import (
+    CLIENTS,
+    Audited,
+    Event,
+    Faulted,
+    Intervened,
+    MeasuredPart,
+    Outcome,
+    RunRecord,
+    Slot,
+    Step,
+    StepTime,
+)
 from dyno.model.saturation import why_driver_is_the_limit
 from dyno.model.study import Cell, Study
 from dyno.observers.base import DRIVER, POPULATE, Counting, Observer
@@ -42,6 +54,7 @@ from dyno.workloads.base import Measured, Workload, rates
 _RESIDENT_AT_MOST = 0.01
 """Share of the data files that may be in page cache after they were dropped: read-ahead of a neighbour's open may
 bring back a page, a cache that was not dropped brings back most."""
+_NOTHING_MISSING = "nothing that was acknowledged is missing"
 
 
 class _Interrupted(Exception):
@@ -104,9 +117,12 @@ class Execution:
     _device: Device | None = None
     _intervened: Intervened | None = None
     _striker: Striker | None = None
+    _follower: Follower | None = None
     _outage: Outage | None = None
     _audits: dict[str, Audited] = field(default_factory=dict)
     _withheld: dict[str, str] = field(default_factory=dict)
+    _at_least: dict[str, float] = field(default_factory=dict)
+    _fault_not_taken: str | None = None
     _driven: bool = False
     _ended_badly: bool = False
 
@@ -137,8 +153,10 @@ class Execution:
         if self._measured is None and self._runner is not None:
             self._measured = self._runner.measured
         # What was found of a fault is kept of a run that failed too; what a kind gave must not end the study here.
-        with contextlib.suppress(Exception):
+        try:
             self._take_fault()
+        except Exception as error:  # noqa: BLE001 - see above
+            self._fault_not_taken = f"What the fault cost is not known: {self._defect(error)}."
         record = self._record_that_can_be_kept(outcome, _one_line(cause), started_ns)
         measured = self._measured
         return Staged(
@@ -192,7 +210,6 @@ class Execution:
                 self._count(snapshot, countings)
 
     def _operate(self) -> None:
-        limits = self.study.limits
         with self._whatever_happens(self._let_be), self._whatever_happens(self._stop):
             if self.intervention is not None and self.system.reached_by(self.system.options) is not None:
                 self.site.deployment.under = self.intervention.under(self.system.data_files())
@@ -204,40 +221,46 @@ class Execution:
                 self._caches = self._attest_caches()
             with self._timed(Step.OBSERVE), self._whatever_happens(self._stop_observers, only_after_error=True):
                 self._start_observers(endpoint.processes)
-            with self._whatever_happens(self._stop_observers):
-                if self.workload.populates:
-                    self._populate(endpoint)
-                with self._whatever_happens(self._mend), self._timed(Step.DRIVE), self._disk_limited():
-                    self._runner = self.new_runner(limits.drive, self._on_driver, self._on_drivers_end)
-                    self._runner.namespace = endpoint.namespace
-                    self._intervene(endpoint)
-                    self._meter = Meter(self._on_device(), endpoint.processes.values(), self.system.sent_bytes)
-                    if self._machine_meter is not None:
-                        self._machine_meter.begin()
-                    self._begin_fault(self._runner)
-                    self._measured = self.workload.drive(self._runner, endpoint, self._seed())
-                    self._let_be()
-                    self._take_figures(self._measured)
-            self._take_fault()
-            with self._timed(Step.STATUS), self._telling_why_killed():
-                # Not before: the sum of the server's program would have it all in page cache, measured or not.
-                self._deployed = self._how_deployed()
-                self._status = self.system.status()
-            with self._timed(Step.CHECK):
-                if self.cell.fault is not None:
-                    # What is missing then is what was to be found, and may be what decides.
-                    self._audit_each_way(self._runner, endpoint)
-                self._check(self._measured)
-                self._attest_device()
-                if self.workload.reads_back():
-                    self._drop_caches()
-                if self.cell.fault is None:
-                    checked = self.workload.check(self._runner, endpoint, self._seed())
-                    self._status |= checked.status
-                    if checked.wrong:
-                        raise RunError(checked.wrong)
+            with self._auditing(endpoint):
+                self._drive(endpoint)
 
-    def _begin_fault(self, runner: WatchedRunner) -> None:
+    def _drive(self, endpoint: Endpoint) -> None:
+        """Drive what runs and is observed, and look at it then."""
+        limits = self.study.limits
+        with self._whatever_happens(self._stop_observers):
+            if self.workload.populates:
+                self._populate(endpoint)
+            with self._whatever_happens(self._mend), self._timed(Step.DRIVE), self._disk_limited():
+                self._runner = self.new_runner(limits.drive, self._on_driver, self._on_drivers_end)
+                self._runner.namespace = endpoint.namespace
+                self._intervene(endpoint)
+                self._meter = Meter(self._on_device(), endpoint.processes.values(), self.system.sent_bytes)
+                if self._machine_meter is not None:
+                    self._machine_meter.begin()
+                self._begin_fault(self._runner, endpoint)
+                self._measured = self.workload.drive(self._runner, endpoint, self._seed())
+                self._let_be()
+                self._take_figures(self._measured)
+        self._take_fault()
+        with self._timed(Step.STATUS), self._telling_why_killed():
+            # Not before: the sum of the server's program would have it all in page cache, measured or not.
+            self._deployed = self._how_deployed()
+            self._status = self.system.status()
+        with self._timed(Step.CHECK):
+            if self.cell.fault is not None:
+                # What is missing then is what was to be found, and may be what decides.
+                self._audit_each_way(self._runner, endpoint)
+            self._check(self._measured)
+            self._attest_device()
+            if self.workload.reads_back():
+                self._drop_caches()
+            if self.cell.fault is None:
+                checked = self.workload.check(self._runner, endpoint, self._seed())
+                self._status |= checked.status
+                if checked.wrong:
+                    raise RunError(checked.wrong)
+
+    def _begin_fault(self, runner: WatchedRunner, endpoint: Endpoint) -> None:
         """Have the fault struck at its time, where the cell has one."""
         plan = self.cell.fault
         if plan is None:
@@ -247,12 +270,18 @@ class Execution:
         self.workload.through_fault = True
         self._striker = Striker(self.system, plan, self._seed(), self.study.limits.start)
         runner.on_measuring = self._striker.measuring
+        self._follower = Follower(self.system.processes, self._watch_system)
+        self._follower.begin(endpoint.processes)
         self._striker.begin()
 
     def _mend(self) -> None:
         if self._striker is not None:
-            with self._timed(Step.MEND):
+            with self._timed(Step.MEND), self._whatever_happens(self._follow_no_more):
                 self._striker.end(lambda: self.interrupt.requested)
+
+    def _follow_no_more(self) -> None:
+        if self._follower is not None:
+            self._follower.end()
 
     def _take_fault(self) -> None:
         """What the fault cost those who asked, and what was read elsewhere; once."""
@@ -260,12 +289,12 @@ class Execution:
         if measured is None or self._outage is not None:
             return
         struck = None if striker is None else striker.struck
-        self._used |= stale_reads(measured, None if struck is None else struck.at_ns)
-        if striker is None or struck is None or plan is None:
-            return
-        self._outage = outage_of(measured, struck, plan.late_s)
-        found, self._withheld = responses_of(striker, struck, self._outage)
-        self._used |= found
+        found = stale_reads(measured, None if struck is None else struck.at_ns, give_up_of(measured))
+        if striker is not None and struck is not None and plan is not None:
+            self._outage = outage_of(measured, struck, striker.mended_ns, plan.late_s)
+            found.update(responses_of(striker, struck, self._outage))
+        self._used |= found.known
+        self._withheld, self._at_least = found.unknown, found.at_least
 
     def _audit_each_way(self, runner: WatchedRunner, endpoint: Endpoint) -> None:
         """What became of the rows: as clients find them, and on each node."""
@@ -282,7 +311,9 @@ class Execution:
                     f"the rows of {name} could not be counted: {checked.wrong or 'nothing was said of them'}"
                 )
             self._audits[name] = found
-        self._used |= rows_of(self._audits[CLIENTS])
+            if name == CLIENTS:
+                # At once: that a node cannot be asked takes back nothing of what clients did not find.
+                self._used |= found.responses
 
     def _populate(self, endpoint: Endpoint) -> None:
         """Have the workload make what this run finds, and the caches as they are to be: no part of what is measured."""
@@ -416,11 +447,50 @@ class Execution:
         with self._timed(Step.READY), self._telling_why_killed():
             return self.system.ready(self.study.limits.ready)
 
+    def _is_to_be_audited(self) -> bool:
+        """Whether driving failed, and what the store has of what it took can be told."""
+        lives_on = self.workload.outlives_failure and self._wrong in (Step.DRIVE, Step.MEND, Step.STATUS)
+        return lives_on and self._runner is not None and not self.interrupt.requested
+
+    @contextmanager
+    def _auditing(self, endpoint: Endpoint) -> Iterator[None]:
+        """Within, where driving a cluster fails, its rows are looked for while it still runs, as clients find them.
+
+        Not after it was started again: which node was written to last is known as long as it runs, and on the data of
+        another what was acknowledged since would be missing, and what nobody was told of would be there.
+        """
+        try:
+            yield
+        except (RunError, InvalidRun) as error:
+            if isinstance(self.system, Cluster) and self._is_to_be_audited():
+                error.add_note(self._what_became(endpoint))
+            raise
+
+    def _what_became(self, endpoint: Endpoint) -> str:
+        assert self._runner is not None
+        try:
+            with self._timed(Step.CHECK):
+                checked = self.workload.check(self._runner, endpoint, self._seed())
+        except (RunError, InvalidRun) as second:
+            return f"what became of the rows is not known, since they could not be looked for: {second}"
+        if not self._take_audit(checked.status):
+            return f"what became of the rows is not known: {checked.wrong or 'nothing was said of them'}"
+        return f"checked as it ran on: {checked.wrong or _NOTHING_MISSING}"
+
+    def _take_audit(self, status: dict[str, float]) -> bool:
+        """Keep what was found of the rows, and whether that was all."""
+        self._status |= status
+        found = audited(status)
+        if found is not None and self._striker is not None:
+            self._audits[CLIENTS] = found
+            self._used |= found.responses
+        return found is not None
+
     def _audit(self, error: Exception) -> None:
         """Where driving failed, what the store still has of what it took: it is started again on the same data."""
-        lives_on = self.workload.outlives_failure and self._wrong in (Step.DRIVE, Step.MEND, Step.STATUS)
-        if not lives_on or self._runner is None or self.interrupt.requested:
+        if isinstance(self.system, Cluster) or not self._is_to_be_audited():
             return
+        assert self._runner is not None
         try:
             with self._whatever_happens(self._stop):
                 endpoint = self._start()
@@ -430,11 +500,8 @@ class Execution:
         except (RunError, InvalidRun) as second:
             error.add_note(f"started again to be checked, it failed too: {second}")
             return
-        self._status |= checked.status
-        if self._striker is not None and (found := audited(checked.status)) is not None:
-            self._audits[CLIENTS] = found
-            self._used |= rows_of(found)
-        error.add_note(f"started again and checked: {checked.wrong or 'nothing that was acknowledged is missing'}")
+        self._take_audit(checked.status)
+        error.add_note(f"started again and checked: {checked.wrong or _NOTHING_MISSING}")
 
     def _data_set(self) -> Path:
         block = self.slot.block if self.study.prepare == "per-block" else None
@@ -478,6 +545,10 @@ class Execution:
             observer.start(self.study.limits.start)
             for subject, pid in processes.items():
                 observer.watch(pid, subject)
+
+    def _watch_system(self, pid: int, subject: str) -> None:
+        for observer in self.observers:
+            observer.watch(pid, subject)
 
     def _stop_observers(self) -> None:
         self._driven = True
@@ -593,6 +664,8 @@ class Execution:
             yield from observer.notes()
         yield from self.site.notes()
         yield from self.system.notes()
+        if self._fault_not_taken is not None:
+            yield self._fault_not_taken
 
     def _take_part(self) -> None:
         """Find out what the run went through, and keep what counts of it. The system has stopped by then."""
@@ -682,7 +755,8 @@ class Execution:
 
     def _defect(self, error: Exception) -> str:
         self.logs.mkdir(parents=True, exist_ok=True)
-        (self.logs / "defect.txt").write_text("".join(traceback.format_exception(error)))
+        with (self.logs / "defect.txt").open("a") as file:
+            file.write("".join(traceback.format_exception(error)))
         return f"defect in dyno or in a kind: {_in_words_of_defect(error)} (logs/defect.txt)"
 
     def _record_that_can_be_kept(self, outcome: Outcome, cause: str | None, started_ns: int) -> RunRecord:
@@ -711,11 +785,13 @@ class Execution:
             former_per_s=outage.former_per_s if outage else None,
             usual_gap_s=outage.usual_gap_s if outage else None,
             interrupted=outage.interrupted if outage else None,
+            interruptions=outage.interruptions if outage else (),
             outage_s=outage.outage_s if outage else None,
-            at_least_s=outage.at_least_s if outage else None,
             first_success_s=outage.first_success_s if outage else None,
             resolution_s=outage.resolution_s if outage else None,
             former_throughput_s=outage.former_throughput_s if outage else None,
+            rejoin_outage_s=outage.rejoin_outage_s if outage else None,
+            at_least=_finite(self._at_least),
             audits=self._audits,
         )
 
@@ -754,6 +830,7 @@ class Execution:
             loop=measured.loop if measured else None,
             rate_per_s=measured.rate_per_s if measured else None,
             notes=(*(measured.notes if measured else ()), *self._notes()),
+            events=tuple(Event(at_ns=at_ns, text=text) for at_ns, text in self.system.events()),
             ended_by=measured.ended_by if measured else None,
             intervened=self._intervened,
             faulted=self._faulted(),

@@ -6,6 +6,7 @@ import contextlib
 import threading
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from random import Random
 from typing import Protocol
 
@@ -15,7 +16,7 @@ from dyno.model.base import RunError
 from dyno.model.faults import Fault, FaultPlan, Struck
 from dyno.model.outage import Attempt, Outage, outage
 from dyno.model.run import Audited
-from dyno.model.units import format_duration
+from dyno.model.units import counted, format_duration
 from dyno.workloads.base import Measured
 
 _LOOK_EVERY_S = 0.1
@@ -60,6 +61,8 @@ class Striker:
         self.struck: Struck | None = None
         self.mended_ns: int | None = None
         self.whole_ns: int | None = None
+        self.not_whole_ns: int | None = None
+        """When that was given up: it could not be mended, or had been waited for long enough."""
 
     def begin(self) -> None:
         """Just before driving."""
@@ -103,6 +106,8 @@ class Striker:
             self._see_it_whole()
         except Exception as error:  # noqa: BLE001 - it is raised where the run goes on
             self._error = error
+            if self.mended_ns is not None and not self._given_up.is_set():
+                self.not_whole_ns = time.time_ns()
 
     def _see_it_whole(self) -> None:
         deadline = time.monotonic() + self._plan.whole_s
@@ -119,77 +124,125 @@ class Striker:
                 raise RunError("the cluster was not whole yet as the user ended it")
 
 
-def outage_of(measured: Measured, struck: Struck, late_s: float) -> Outage | None:
+@dataclass
+class Found:
+    """Responses of a run, and those that are not known because they were not over: what was seen of them, and why."""
+
+    known: dict[str, float] = field(default_factory=dict)
+    at_least: dict[str, float] = field(default_factory=dict)
+    unknown: dict[str, str] = field(default_factory=dict)
+
+    def add(self, name: str, value: float | None, at_least: float | None, why: str) -> None:
+        """One of them; neither known nor seen where it did not come to it."""
+        if value is not None:
+            self.known[name] = value
+            return
+        self.unknown[name] = why
+        if at_least is not None:
+            self.at_least[name] = at_least
+
+    def update(self, other: Found) -> None:
+        """Those too."""
+        self.known |= other.known
+        self.at_least |= other.at_least
+        self.unknown |= other.unknown
+
+
+def outage_of(measured: Measured, struck: Struck, mended_ns: int | None, late_s: float) -> Outage | None:
     """What the fault cost those who asked; None where no attempts were kept or there is nothing to go by."""
     table, since, until = measured.attempts, measured.measured_from_ns, measured.measured_to_ns
     if table is None or since is None or until is None:
         return None
     columns = table.select("due_ns", "sent_ns", "ended_ns", pl.col("outcome") == "ok")
     attempts = [Attempt(*row) for row in columns.iter_rows()]
-    return outage(attempts, from_ns=since, struck_ns=struck.at_ns, until_ns=until, late_s=late_s)
+    return outage(attempts, from_ns=since, struck_ns=struck.at_ns, mended_ns=mended_ns, until_ns=until, late_s=late_s)
 
 
-def responses_of(striker: Striker, struck: Struck, found: Outage | None) -> tuple[dict[str, float], dict[str, str]]:
-    """The responses of a fault; those that it did not come to, each with why not."""
-    known: dict[str, float] = {}
-    unknown: dict[str, str] = {}
-    if striker.whole_ns is not None:
-        known["redundancy"] = (striker.whole_ns - struck.at_ns) / 1e9
-        if striker.mended_ns is not None:
-            known["rejoin"] = (striker.whole_ns - striker.mended_ns) / 1e9
+def responses_of(striker: Striker, struck: Struck, found: Outage | None) -> Found:
+    """The responses of a fault; what was not over when it was last looked at is no value of them."""
+    told = _wholeness(striker, struck)
     if found is None:
         why = "nothing succeeded in the measured part before the fault, or it was struck outside of it"
-        return known, dict.fromkeys(("outage", "first_success", "former_throughput", "lost_work"), why)
-    known |= {
-        "lost_work": found.lost_work,
-        "requests_failed": float(found.failed),
-        "requests_late": float(found.late),
-    }
-    never = f"it did not come to that until the driver ended, {found.watched_s:.3g} s after the fault"
-    for name, value in (
-        ("outage", found.outage_s),
-        ("first_success", found.first_success_s),
-        ("former_throughput", found.former_throughput_s),
-    ):
-        if value is None:
-            unknown[name] = never
-        else:
-            known[name] = value
-    return known, unknown
+        told.unknown |= dict.fromkeys(("outage", "first_success", "former_throughput", "lost_work"), why)
+        return told
+    then = f"the driver ended, {found.watched_s:.3g} s after the fault"
+    never, cut_off = f"it did not come to that until {then}", f"nothing succeeded any more when {then}"
+    # Where nothing succeeds at the end, as many more requests fail as others are made.
+    ended = found.at_least_s is None and found.rejoin_at_least_s is None
+    told.known["interruptions"] = float(len(found.interruptions))
+    told.add("outage", found.outage_s, found.at_least_s, never)
+    told.add("first_success", found.first_success_s, found.first_success_at_least_s, never)
+    told.add("former_throughput", found.former_throughput_s, found.former_throughput_at_least_s, never)
+    back = found.former_throughput_s is not None
+    told.add("lost_work", found.lost_work if back else None, found.lost_work, never)
+    told.add("requests_failed", float(found.failed) if ended else None, float(found.failed), cut_off)
+    told.add("requests_late", float(found.late) if ended else None, float(found.late), cut_off)
+    # A donor may stand still until all is whole: what was seen of a return that was cut short is not all of it.
+    to_the_end = striker.whole_ns is not None and striker.whole_ns <= struck.at_ns + found.watched_s * 1e9
+    seen = [each for each in (found.rejoin_outage_s, found.rejoin_at_least_s) if each is not None]
+    told.add(
+        "rejoin_outage",
+        found.rejoin_outage_s if to_the_end else None,
+        max(seen, default=None),
+        cut_off if to_the_end else "the driver ended before the cluster was whole",
+    )
+    return told
+
+
+def _wholeness(striker: Striker, struck: Struck) -> Found:
+    """How long it took until the cluster was whole, or at the least where it had not become so."""
+    found, mended = Found(), striker.mended_ns
+    if mended is None:
+        return found
+    until = striker.whole_ns or striker.not_whole_ns
+    for name, since in (("redundancy", struck.at_ns), ("rejoin", mended)):
+        took = None if until is None else (until - since) / 1e9
+        found.add(name, took if striker.whole_ns else None, took, "the cluster did not become whole")
+    return found
 
 
 def audited(status: Mapping[str, float]) -> Audited | None:
     """A workload's count of its rows, among what its check found; None where there is none."""
-    names = ("acknowledged", "present", "lost", "phantom", "duplicated", "altered")
+    names = ("acknowledged", "present", "lost", "phantom", "duplicated", "altered", "foreign")
     if any(f"ledger.{name}" not in status for name in names):
         return None
     return Audited(**{name: int(status[f"ledger.{name}"]) for name in names})
 
 
-def rows_of(found: Audited) -> dict[str, float]:
-    """The responses of an audit."""
-    return {
-        "rows_lost": float(found.lost),
-        "rows_phantom": float(found.phantom),
-        "rows_duplicated": float(found.duplicated),
-        "rows_altered": float(found.altered),
-    }
+def stale_reads(measured: Measured, struck_ns: int | None, give_up_s: float | None) -> Found:
+    """The responses of what was looked for elsewhere in the measured part, as soon as it was acknowledged.
 
-
-def stale_reads(measured: Measured, struck_ns: int | None) -> dict[str, float]:
-    """The responses of what was looked for elsewhere in the measured part, as soon as it was acknowledged."""
+    A row was looked for again for `give_up_s`, or until the driver ended: that it was not seen says something only
+    where it had all that time.
+    """
     table, since = measured.reads, measured.measured_from_ns
     if table is None or since is None:
-        return {}
+        return Found()
     answered = table.filter(pl.col("acknowledged_ns") >= since, pl.col("outcome").is_in(["seen", "stale"]))
-    found = _share_stale("stale_reads", answered)
+    found = Found(known=_share_stale("stale_reads", answered))
     if struck_ns is not None:
-        found |= _share_stale("stale_reads_after", answered.filter(pl.col("acknowledged_ns") >= struck_ns))
-    took = answered.filter(pl.col("outcome") == "stale", pl.col("seen_ns").is_not_null())
-    if took.height:
-        longest = (took["seen_ns"] - took["acknowledged_ns"]).max()
-        found["staleness_max"] = float(str(longest)) / 1e6
+        found.known |= _share_stale("stale_reads_after", answered.filter(pl.col("acknowledged_ns") >= struck_ns))
+    stale = answered.filter(pl.col("outcome") == "stale")
+    took = stale.filter(pl.col("seen_ns").is_not_null()).select(pl.col("seen_ns") - pl.col("acknowledged_ns"))
+    longest = None if not took.height else float(str(took.to_series().max())) / 1e6
+    if give_up_s is None or measured.measured_to_ns is None:
+        return found
+    given_up = pl.col("seen_ns").is_null() & (pl.col("ended_ns") + round(give_up_s * 1e9) <= measured.measured_to_ns)
+    unseen = stale.filter(given_up).height
+    if answered.height:
+        found.known["reads_unseen"] = float(unseen)
+    if unseen:
+        why = f"{counted(unseen, 'row')} had not been seen after {format_duration(give_up_s)} (stale_reads.give_up)"
+        found.add("staleness_max", None, max(longest or 0.0, give_up_s * 1e3), why)
+    elif longest is not None:
+        found.known["staleness_max"] = longest
     return found
+
+
+def give_up_of(measured: Measured) -> float | None:
+    """How long its readers looked for a row; None where it had none."""
+    readers = measured.job.get("readers")
+    return float(readers["give_up_s"]) if readers else None
 
 
 def _share_stale(name: str, answered: pl.DataFrame) -> dict[str, float]:

@@ -1,6 +1,7 @@
 """What was read from and written to the device of the data while a run was driven, and by the system's processes.
 
-And what was sent over the network of its nodes, where they have one.
+And what CPU time these took, and what was sent over the network of its nodes, where they have one. Two readings tell
+of a run however short it is, where a sample a second may tell of none.
 
 Data that fit the page cache never reach the device: a comparison of disks is one only where these figures say so.
 """
@@ -13,7 +14,7 @@ from dataclasses import dataclass
 
 from dyno.hosts.cgroups import Kills, forget_peak, limits_in_force
 from dyno.hosts.devices import Device, DeviceCounters, too_fast
-from dyno.hosts.usage import StorageUse, storage_use
+from dyno.hosts.usage import StorageUse, cpu_seconds, storage_use
 from dyno.model.base import RunError
 from dyno.model.study import Machine
 from dyno.model.units import format_size
@@ -27,13 +28,14 @@ class Reading:
     """The counters at one moment, which is in seconds of a monotonic clock.
 
     `device` is None where the data are on no block device, `system` where it has no processes of its own, and `sent`
-    (bytes) where its nodes have no network of their own.
+    (bytes) where its nodes have no network of their own. `cpu_s` is of the system's processes.
     """
 
     at_s: float
     device: DeviceCounters | None
     system: StorageUse | None
     sent: int | None = None
+    cpu_s: float | None = None
 
 
 @dataclass(frozen=True)
@@ -44,6 +46,7 @@ class Metered:
     device: DeviceCounters | None
     system: StorageUse | None
     sent: int | None = None
+    cpu_s: float | None = None
 
     @classmethod
     def between(cls, before: Reading, after: Reading) -> Metered:
@@ -53,6 +56,7 @@ class Metered:
             device=after.device - before.device if after.device and before.device else None,
             system=after.system - before.system if after.system and before.system else None,
             sent=after.sent - before.sent if after.sent is not None and before.sent is not None else None,
+            cpu_s=after.cpu_s - before.cpu_s if after.cpu_s is not None and before.cpu_s is not None else None,
         )
 
     def responses(self, operations: int | None) -> dict[str, float]:
@@ -66,6 +70,8 @@ class Metered:
         if self.system is not None and operations:
             found["system_read_per_op"] = self.system.read_bytes / operations
             found["system_written_per_op"] = self.system.written_bytes / operations
+        if self.cpu_s is not None and operations:
+            found["system_cpu_per_op"] = 1e6 * self.cpu_s / operations
         if self.sent is not None:
             found["network_sent"] = self.sent / _MIB
             if operations:
@@ -151,7 +157,8 @@ class Meter:
         except RunError:
             device = None
         system = storage_use(self._processes) if self._processes else None
-        return Reading(time.monotonic(), device, system, self._sent())
+        cpu_s = cpu_seconds(self._processes) if self._processes else None
+        return Reading(time.monotonic(), device, system, self._sent(), cpu_s)
 
 
 def operations(measured: Measured, *, warmed_up: bool) -> int | None:

@@ -143,6 +143,13 @@ class Rooms:
                 f"{key}.at",
                 f"the measured part ends after {seconds:g} s, and the fault may be struck at {plan.to_s:g} s",
             )
+        if (lasts := plan.fault.lasts) is not None and plan.to_s + lasts > seconds:
+            # It would be mended as the driver ends, sooner than was asked and without anybody who sees it.
+            return (
+                f"{key}.lasts",
+                f"the measured part ends after {seconds:g} s, and the fault may last until {plan.to_s + lasts:g} s; "
+                "leave lasts out to have it mended when the driver has ended",
+            )
         return None
 
     def unfit(self, cell: Cell, kind: str) -> str | None:

@@ -20,6 +20,14 @@ class Frozen(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, strict=False)
 
 
+class KeyProblem(ValueError):
+    """Of the validator of a whole value: which of its keys is to be changed, and what is wrong with that."""
+
+    def __init__(self, key: str, text: str) -> None:
+        super().__init__(text)
+        self.key = key
+
+
 class UserError(Exception):
     """Something the user can put right: shown as one line, exit status 2, no traceback."""
 

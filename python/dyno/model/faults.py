@@ -32,6 +32,15 @@ TITLES: dict[FaultKind, str] = {
     "slow-network": "the node's network is slow",
 }
 
+LOSSES = ("rows_lost", "rows_duplicated", "rows_altered", "rows_foreign")
+"""The responses that are asked of each fault by itself: what is lost once is not made good by the mean of many."""
+OF_FAULTS = (
+    *("outage", "first_success", "interruptions", "former_throughput", "rejoin_outage", "redundancy", "rejoin"),
+    *("lost_work", "requests_failed", "requests_late", "stale_reads_after", "rows_phantom"),
+    *LOSSES,
+)
+"""The responses that only a run has in which something was struck."""
+
 NodeRole = Literal["primary", "secondary", "any"]
 
 
@@ -74,8 +83,8 @@ class FaultOptions(Frozen):
     lasts: Annotated[
         PositiveDuration | None,
         Field(
-            description="until it is mended: what was ended is started again, what was cut is joined; when the driver "
-            "has ended if left out"
+            description="until it is mended: what was ended is started again, what was cut is joined; the driver has "
+            "to be there as long; when it has ended if left out"
         ),
     ] = None
     late: Annotated[

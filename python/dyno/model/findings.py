@@ -337,6 +337,7 @@ class TargetCell(Frozen):
     mean: float | None
     ci: Annotated[Interval | None, Field(description="of the mean, at the study's confidence")]
     verdict: Annotated[TargetVerdict, Field(description="by the whole interval: met within the bound, missed outside")]
+    remark: Annotated[str, Field(description="what it was judged by instead of the mean; empty where by that")] = ""
 
 
 class TargetResult(Frozen):
@@ -601,10 +602,11 @@ class Shape(Frozen):
 
 
 class Decided(Frozen):
-    """Which level of the compared factor is best at one combination of the others, by the verdicts of `comparisons`.
+    """Which level of the compared factor is best at one combination of the others.
 
-    A level may be the best unless another is shown to be better: were none of the report's verdicts wrong, the best is
-    one of `could_be`.
+    Decision tables are a family of tests of their own: with the confidence that the study asks for, the table of the
+    deciding response names none that is not the best, and the best is one of `could_be`, everywhere in it at once. The
+    tables of other responses share one such error.
     """
 
     levels: Annotated[dict[str, str], Field(description="of the other factors")]
@@ -612,7 +614,7 @@ class Decided(Frozen):
     best: Annotated[str | None, Field(description="the one that is shown to be better than each it is held against")]
     could_be: Annotated[
         tuple[str, ...],
-        Field(description="those that none is shown to be better than; what is ahead by its mean first"),
+        Field(description="those that are not shown to be worse than another; what is ahead by its mean first"),
     ]
     apart: Annotated[
         tuple[str, ...],
@@ -622,7 +624,35 @@ class Decided(Frozen):
     ratio: Annotated[float | None, Field(description="what is ahead / the runner-up")] = None
     ci: Annotated[Interval | None, Field(description="of that ratio by itself")] = None
     n: Annotated[int, Field(description="pairs behind it, or runs of the smaller side")] = 0
-    p_adjusted: Annotated[float | None, Field(description="of a ratio of 1, as of that comparison")] = None
+    p_adjusted: Annotated[
+        float | None,
+        Field(
+            description="of what is ahead not being the best, for all of the table; none where none leads all others"
+        ),
+    ] = None
+    sentence: str
+
+
+class DecidedTogether(Frozen):
+    """Which level is the best over all levels of the ordered factor together, by ratios pooled over them."""
+
+    levels: Annotated[tuple[str, ...], Field(description="of the ordered factor, rising")]
+    verdict: DecisionVerdict
+    best: str | None
+    could_be: tuple[str, ...]
+    apart: tuple[str, ...] = ()
+    unlike: Annotated[
+        tuple[tuple[str, str], ...],
+        Field(description="of those that could be the best: two that are not in one order at all levels, not pooled"),
+    ] = ()
+    alone: Annotated[
+        tuple[str, ...], Field(description="levels of the ordered factor at which the best is shown by itself")
+    ] = ()
+    runner_up: str | None = None
+    ratio: Annotated[float | None, Field(description="geometric mean, of what is ahead to the runner-up")] = None
+    ci: Annotated[Interval | None, Field(description="of that ratio by itself")] = None
+    n: Annotated[int, Field(description="blocks behind it")] = 0
+    p_adjusted: Annotated[float | None, Field(description="as of a combination")] = None
     sentence: str
 
 
@@ -644,7 +674,7 @@ class LevelCost(Frozen):
     """What one level of the compared factor takes of a resource, over the combinations of a row."""
 
     level: str
-    resource: Annotated[str, Field(description="a resource or share, or a response: network_sent_per_op")]
+    resource: Annotated[str, Field(description="a resource or share, or a response: system_cpu_per_op")]
     title: str
     unit: str
     low: Annotated[float, Field(description="the lowest of the means of its cells")]
@@ -656,6 +686,9 @@ class DecisionRow(Frozen):
     """What is decided at one combination of all factors but the compared and the ordered one."""
 
     within: dict[str, str]
+    together: Annotated[
+        DecidedTogether | None, Field(description="over several levels of the ordered factor; what the row rests on")
+    ] = None
     ranges: tuple[DecidedRange, ...]
     crossings: Annotated[
         tuple[Crossing, ...],
@@ -1228,10 +1261,34 @@ class Switches(Frozen):
     sentence: str
 
 
+class FaultFigure(Frozen):
+    """One response over the faults of a cell. Of what was not over in some, only the least that it was is known."""
+
+    response: str
+    title: str
+    unit: str
+    n: Annotated[int, Field(description="faults that say something of it")]
+    beyond: Annotated[int, Field(description="of these, those in which it was not over when the watch ended")] = 0
+    at_least: Annotated[float | None, Field(description="the least that was seen of it in one of those")] = None
+    median: Annotated[float | None, Field(description="None where only its bounds are known")] = None
+    median_least: Annotated[float, Field(description="the median, where what was not over is as much as was seen")]
+    median_most: Annotated[
+        float | None, Field(description="likewise where it goes on without end; None: so does the median")
+    ] = None
+    ci: Annotated[
+        tuple[float, float | None] | None,
+        Field(
+            description="two of the values (order statistics): the lower where what was not over is as much as was "
+            "seen, the upper where it goes on without end, and None where that is without end; None where there are "
+            "too few"
+        ),
+    ] = None
+
+
 class Failover(Frozen):
     """What a fault cost, over the runs of a cell in which it was struck: those that are not ok are among them.
 
-    Times in seconds. An outage that did not end until the driver did is longer than all that did, as medians go.
+    Times in seconds. Of an outage that did not end until the driver did, only the least that it can have been is known.
     """
 
     cell: int
@@ -1239,6 +1296,9 @@ class Failover(Frozen):
     kind: str
     node: Annotated[str, Field(description="its role when it was struck: primary, secondary or any")]
     title: Annotated[str, Field(description="what was done")]
+    lasts: Annotated[
+        float | None, Field(description="seconds until mending begins; None: when the driver has ended")
+    ] = None
     runs: Annotated[int, Field(description="in which it was struck")]
     not_ok: Annotated[int, Field(description="those of them that are not ok")]
     outages: Annotated[tuple[float, ...], Field(description="of those that ended, the shortest first")] = ()
@@ -1246,32 +1306,39 @@ class Failover(Frozen):
     uninterrupted: Annotated[
         int, Field(description="runs without a time that is more than twice the longest without a success before")
     ] = 0
-    median: Annotated[float | None, Field(description="of the outages; None where it is one that did not end")] = None
-    median_ci: Annotated[
-        Interval | None, Field(description="two of the outages (order statistics); None where there are too few")
-    ] = None
-    first_success: Annotated[float | None, Field(description="median, since the fault")] = None
-    first_success_ci: Interval | None = None
+    interrupted_again: Annotated[
+        int, Field(description="runs with more than one such time before mending began; the outage is the longest")
+    ] = 0
+    figures: Annotated[tuple[FaultFigure, ...], Field(description="the responses of the fault, the outage first")] = ()
     resolution_s: Annotated[
         float | None, Field(description="the longest that a first success may have been possible before it was seen")
     ] = None
+    coarse: Annotated[
+        bool, Field(description="whether that is so much of some outage that its length is that of clients' waits")
+    ] = False
     audited: Annotated[int, Field(description="runs whose rows were counted")] = 0
     acknowledged: Annotated[int, Field(description="rows, over these runs, as are those below")] = 0
     lost: int = 0
     phantom: int = 0
     duplicated: int = 0
     altered: int = 0
+    foreign: int = 0
+    timeouts: Annotated[int, Field(description="requests whose answer the client did not wait for any longer")] = 0
+    broken: Annotated[int, Field(description="requests whose connection broke before their answer came")] = 0
     with_loss: Annotated[int, Field(description="runs that lost a row")] = 0
     loss_share_ci: Annotated[
         Interval | None, Field(description="of the share of faults that lose a row (Wilson), where some did")
     ] = None
     loss_bound: Annotated[
-        float | None, Field(description="3/n, where none of n did: at 95 % confidence fewer than this share do")
+        float | None, Field(description="where none did: at the study's confidence at most this share does (exact)")
     ] = None
-    loss_bound_exact: Annotated[float | None, Field(description="the same exactly, at the study's confidence")] = None
     nodes_apart: Annotated[int, Field(description="runs in which some node had other rows than clients found")] = 0
     confidence: float
     sentence: str
+
+    def figure(self, response: str) -> FaultFigure | None:
+        """None where no run says anything of it."""
+        return next((each for each in self.figures if each.response == response), None)
 
 
 class Findings(Frozen):

@@ -1,8 +1,8 @@
 """What a fault cost those who asked: by every attempt that clients made, before it and after.
 
-An outage is the longest time without a success after the fault was struck. It is called an interruption where it is
-more than twice the longest time without one before: shorter ones come about by chance, and the first success after the
-fault is then simply the first. See docs/failover.md.
+An interruption is a time without a success that is more than twice the longest one before the fault: shorter ones come
+about by chance. The outage is the longest that begins before mending does; what a node costs that comes back is told by
+itself. Where nothing is interrupted, the first success after the fault is simply the first. See docs/failover.md.
 """
 
 from __future__ import annotations
@@ -10,13 +10,13 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from typing import NamedTuple
 
 SHARE = 0.95
-"""Of the former throughput, which counts as it having come back."""
+"""Of the requests that were answered in time before, as many of which count as all being as it was."""
 WINDOW_S = 1.0
-"""Over which that throughput is looked at."""
+"""Over which that share is looked at, twice in succession: one window may be as good by luck."""
 _S = 1e9
 _CHANCE = 2.0
 
@@ -32,61 +32,148 @@ class Attempt(NamedTuple):
 
 @dataclass(frozen=True)
 class Outage:
-    """Times in seconds, since the fault was struck unless they are lengths; None where it did not come to that."""
+    """Times in seconds, since the fault was struck unless they are lengths; None where it did not come to that.
+
+    `interruptions` are those that begin before mending, with when each begins and how long it is. What has `at_least`
+    beside it is None where a time without a success was not over at the end: that may have become the longest.
+    `lost_work` is what was not done in time until `former_throughput_s`, and at the least that where it is None;
+    `failed` and `late` are of all that was watched.
+    """
 
     watched_s: float
     former_per_s: float
     usual_gap_s: float
-    interrupted: bool
+    interruptions: tuple[tuple[float, float], ...]
     outage_s: float | None
     at_least_s: float | None
     first_success_s: float | None
+    first_success_at_least_s: float | None
     resolution_s: float | None
     former_throughput_s: float | None
+    former_throughput_at_least_s: float | None
+    rejoin_outage_s: float | None
+    rejoin_at_least_s: float | None
     lost_work: float
     failed: int
     late: int
 
+    @property
+    def interrupted(self) -> bool:
+        """Whether anything stands out."""
+        return bool(self.interruptions)
 
-def outage(attempts: Sequence[Attempt], *, from_ns: int, struck_ns: int, until_ns: int, late_s: float) -> Outage | None:
+
+@dataclass(frozen=True)
+class _Gaps:
+    """Times without a success from `since` on: those that a success ended, and what was seen of one that none did.
+
+    One that is not over may become the longest, however long others were: then the longest is not known.
+    """
+
+    ended: tuple[tuple[int, int], ...]
+    open: tuple[int, int] | None
+    """None where it does not stand out: the drive ends between two successes."""
+
+    @property
+    def longest(self) -> tuple[int, int] | None:
+        """Of those that ended."""
+        return max(self.ended, key=_length, default=None)
+
+
+def outage(
+    attempts: Sequence[Attempt], *, from_ns: int, struck_ns: int, mended_ns: int | None, until_ns: int, late_s: float
+) -> Outage | None:
     """What a fault at `struck_ns` did to those attempts of a measured part from `from_ns` to `until_ns`.
 
-    None where nothing succeeded before the fault, or it was not struck within the part: there is nothing to go by.
+    Mending began at `mended_ns`. None where nothing succeeded before the fault, or it was not struck within the part:
+    there is nothing to go by.
     """
     ends = sorted(each.ended_ns for each in attempts if each.ok and each.ended_ns >= from_ns)
     place = bisect_left(ends, struck_ns)
-    before, after = ends[:place], ends[place:]
+    before = ends[:place]
     if not before or not from_ns < struck_ns < until_ns:
         return None
     former_per_s = len(before) / ((struck_ns - from_ns) / _S)
-    usual = max(b - a for a, b in pairwise([from_ns, *before, struck_ns]))
-    gaps = list(pairwise([struck_ns, *after]))
-    longest = max(gaps, key=lambda gap: gap[1] - gap[0], default=None)
-    tail = until_ns - (after[-1] if after else struck_ns)
-    # The end of the drive cuts off the last gap: it is one only where it is beyond chance, and longer than all others.
-    unended = tail >= max(WINDOW_S * _S, _CHANCE * usual, 0 if longest is None else longest[1] - longest[0])
-    interrupted = unended or (longest is not None and longest[1] - longest[0] > _CHANCE * usual)
-    first = None if unended else _first_success(attempts, struck_ns, longest if interrupted else None)
-    begin = struck_ns if not interrupted or longest is None else longest[1]
-    back = None if unended else _back(ends, begin, until_ns, former_per_s)
+    usual = max(_length(gap) for gap in pairwise([from_ns, *before, struck_ns]))
+    mended = until_ns if mended_ns is None else min(mended_ns, until_ns)
+    gaps = _gaps(attempts, ends, struck_ns, mended, until_ns, usual)
+    felt = [gap for gap in gaps.ended if _stands_out(_length(gap), usual)]
+    longest = gaps.longest if felt else None
+    # Of those that ended the longest; where none of them is longer than what was seen of the last, that is the outage.
+    if gaps.open and (longest is None or _length(longest) <= _length(gaps.open)):
+        earliest, back = None, None
+    else:
+        earliest = _first_success(attempts, struck_ns, longest)
+        back = _back(attempts, longest[1] if longest else struck_ns, from_ns, struck_ns, until_ns, late_s)
+    first_s = None if earliest is None else (earliest.ended_ns - struck_ns) / _S
+    watched_s = (until_ns - struck_ns) / _S
+    back_s = None if back is None else (back - struck_ns) / _S
     last = until_ns if back is None else back
-    done = bisect_left(ends, last) - place
     later = [each for each in attempts if each.ended_ns >= struck_ns]
+    rejoin = _gaps(attempts, ends, mended, until_ns, until_ns, usual) if mended < until_ns else None
     return Outage(
-        watched_s=(until_ns - struck_ns) / _S,
+        watched_s=watched_s,
         former_per_s=former_per_s,
         usual_gap_s=usual / _S,
-        interrupted=interrupted,
-        outage_s=None if unended or longest is None else (longest[1] - longest[0]) / _S,
-        at_least_s=tail / _S if unended else None,
-        first_success_s=None if first is None else (first.ended_ns - struck_ns) / _S,
-        resolution_s=None if first is None else _resolution(attempts, first, struck_ns),
-        former_throughput_s=None if back is None else (back - struck_ns) / _S,
-        # What was done besides, as where a backlog is worked off, makes up for nothing that was lost before.
-        lost_work=max(former_per_s * (last - struck_ns) / _S - done, 0.0),
+        interruptions=tuple(
+            ((gap[0] - struck_ns) / _S, _length(gap) / _S) for gap in (*felt, *([gaps.open] if gaps.open else ()))
+        ),
+        outage_s=_ended_s(gaps),
+        at_least_s=_open_s(gaps),
+        first_success_s=None if gaps.open else first_s,
+        first_success_at_least_s=(watched_s if first_s is None else first_s) if gaps.open else None,
+        resolution_s=None if earliest is None or gaps.open else _resolution(attempts, earliest, struck_ns),
+        former_throughput_s=None if gaps.open else back_s,
+        # What is as before is known only after two windows.
+        former_throughput_at_least_s=(
+            max(watched_s - 2 * WINDOW_S, 0.0) if back_s is None else back_s if gaps.open else None
+        ),
+        rejoin_outage_s=None if rejoin is None else _ended_s(rejoin),
+        rejoin_at_least_s=None if rejoin is None else _open_s(rejoin),
+        lost_work=_lost_work(attempts, from_ns, struck_ns, last, late_s),
         failed=sum(not each.ok for each in later),
-        late=sum(each.ok and each.ended_ns - each.due_ns > late_s * _S for each in later),
+        late=sum(each.ok and not _in_time(each, late_s) for each in later),
     )
+
+
+def _length(gap: tuple[int, int]) -> int:
+    return gap[1] - gap[0]
+
+
+def _stands_out(length: float, usual: int) -> bool:
+    return length > _CHANCE * usual
+
+
+def _gaps(attempts: Sequence[Attempt], ends: Sequence[int], since: int, before: int, until: int, usual: int) -> _Gaps:
+    """Those that begin from `since` on and before `before`; `since` itself may begin one."""
+    after = ends[bisect_left(ends, since) :]
+    ended = tuple(gap for gap in pairwise([since, *after]) if gap[0] < before)
+    tail = (after[-1] if after else since, until)
+    # Clients that have ended ask nothing: a short time at the end counts as far as somebody asked in it.
+    asked = min(max((each.ended_ns for each in attempts), default=since), until) - tail[0]
+    is_open = _stands_out(_length(tail), usual) and (_length(tail) >= WINDOW_S * _S or _stands_out(asked, usual))
+    return _Gaps(ended, tail if tail[0] < before and is_open else None)
+
+
+def _lost_work(attempts: Sequence[Attempt], from_ns: int, struck_ns: int, last: int, late_s: float) -> float:
+    """The area between what was answered in time before the fault and what was from then until `last`.
+
+    An answer that is late makes up for nothing: else a backlog that is worked off would, and the more of it the
+    slower that goes.
+    """
+    in_time = sorted(each.ended_ns for each in attempts if _in_time(each, late_s))
+    begin, struck, end = (bisect_left(in_time, at) for at in (from_ns, struck_ns, last))
+    former = (struck - begin) / (struck_ns - from_ns)
+    return max(former * (last - struck_ns) - (end - struck), 0.0)
+
+
+def _ended_s(gaps: _Gaps) -> float | None:
+    return None if gaps.open or gaps.longest is None else _length(gaps.longest) / _S
+
+
+def _open_s(gaps: _Gaps) -> float | None:
+    """The longest that was seen, where one was not over."""
+    return max(map(_length, (*gaps.ended, gaps.open))) / _S if gaps.open else None
 
 
 def _first_success(attempts: Sequence[Attempt], struck_ns: int, gap: tuple[int, int] | None) -> Attempt | None:
@@ -103,13 +190,32 @@ def _resolution(attempts: Sequence[Attempt], first: Attempt, struck_ns: int) -> 
     return (first.sent_ns - max(earlier, default=min(struck_ns, first.sent_ns))) / _S
 
 
-def _back(ends: Sequence[int], begin: int, until_ns: int, former_per_s: float) -> int | None:
-    """From when on throughput over a window is what it was, but for a twentieth."""
+def _in_time(each: Attempt, late_s: float) -> bool:
+    return each.ok and each.ended_ns - each.due_ns <= late_s * _S
+
+
+def _back(
+    attempts: Sequence[Attempt], begin: int, from_ns: int, struck_ns: int, until_ns: int, late_s: float
+) -> int | None:
+    """From when on those who ask are served as before, but for a twentieth.
+
+    By the requests that are due from then on: a backlog that is worked off at once is no sign of it, since those
+    requests were due before.
+    """
+    former = [each for each in attempts if each.due_ns >= from_ns and each.ended_ns < struck_ns]
+    wanted = SHARE * sum(_in_time(each, late_s) for each in former) / len(former) if former else SHARE
+    due = sorted((each.due_ns, _in_time(each, late_s)) for each in attempts if each.due_ns >= begin)
+    times = [at for at, _ in due]
+    in_time = [0, *accumulate(was for _, was in due)]
     window = round(WINDOW_S * _S)
-    wanted = SHARE * former_per_s * WINDOW_S
-    for start in (begin, *ends[bisect_left(ends, begin) :]):
-        if start + window > until_ns:
+
+    def as_before(start: int) -> bool:
+        low, high = bisect_left(times, start), bisect_left(times, start + window)
+        return low < high and in_time[high] - in_time[low] >= wanted * (high - low)
+
+    for start in (begin, *times):
+        if start + 2 * window > until_ns:
             return None
-        if bisect_left(ends, start + window) - bisect_left(ends, start) >= wanted:
+        if as_before(start) and as_before(start + window):
             return start
     return None

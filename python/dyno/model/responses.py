@@ -80,6 +80,7 @@ _KNOWN = {
         Response("device_written_per_op", "written to the device of the data per operation", "B", "lower"),
         Response("system_read_per_op", "read from storage by the system per operation", "B", "lower"),
         Response("system_written_per_op", "written to storage by the system per operation", "B", "lower"),
+        Response("system_cpu_per_op", "CPU time of the system's processes per operation", "us", "lower"),
         # Between its nodes, and between them and their clients; of all the drive, as that of the device.
         Response("network_sent", "sent over the network of the system's nodes", "MiB", "lower"),
         Response("network_sent_per_op", "sent over the network of the system's nodes per operation", "B", "lower"),
@@ -99,9 +100,11 @@ _KNOWN = {
         Response("unmountable", "file systems that could not be mounted", "1", "lower", counted=True),
         Response("recovery_time", "time to mount after a power cut", "ms", "lower"),
         # Of a fault; times since it was struck. `dyno.model.outage` says how each is found.
-        Response("outage", "longest time without a success after the fault", "s", "lower"),
+        Response("outage", "longest time without a success between the fault and mending", "s", "lower"),
         Response("first_success", "time from the fault to the first success after the outage", "s", "lower"),
-        Response("former_throughput", "time from the fault to 95 % of the former throughput", "s", "lower"),
+        Response("interruptions", "interruptions between the fault and mending", "1", "lower", counted=True),
+        Response("former_throughput", "time from the fault until requests are answered as before", "s", "lower"),
+        Response("rejoin_outage", "longest time without a success from mending on", "s", "lower"),
         Response("lost_work", "operations that were not done until then", "1", "lower", counted=True),
         Response("requests_failed", "requests that failed after the fault", "1", "lower", counted=True),
         Response("requests_late", "requests that were answered late after the fault", "1", "lower", counted=True),
@@ -111,9 +114,13 @@ _KNOWN = {
         Response("rows_phantom", "rows that were never acknowledged and are there", "1", "lower", counted=True),
         Response("rows_duplicated", "rows there more than once", "1", "lower", counted=True),
         Response("rows_altered", "rows not as they were written", "1", "lower", counted=True),
+        Response("rows_foreign", "rows that no client can have written", "1", "lower", counted=True),
         Response("stale_reads", "share of reads that missed an acknowledged row", "1", "lower", counted=True),
         Response("stale_reads_after", "the same, after the fault", "1", "lower", counted=True),
         Response("staleness_max", "longest that a row was not to be read elsewhere", "ms", "lower", counted=True),
+        Response(
+            "reads_unseen", "acknowledged rows never seen elsewhere, as long as looked for", "1", "lower", counted=True
+        ),
         Response("elapsed", "time of the measured part", "s", "lower"),
     )
 }

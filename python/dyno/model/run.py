@@ -5,13 +5,20 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import Annotated, Any, Literal
 
-from pydantic import ConfigDict, Field
+from pydantic import ConfigDict, Field, model_validator
 
 from dyno.model.base import Frozen, Scalar
 
 RUN_FORMAT = 1
 CLIENTS = "clients"
 """Of the ways to a store's rows the one that clients take: its audit says what was lost."""
+
+
+class Event(Frozen):
+    """Something that was done."""
+
+    at_ns: int
+    text: str
 
 
 class Outcome(StrEnum):
@@ -132,6 +139,10 @@ class Intervened(Frozen):
     notes: Annotated[tuple[str, ...], Field(description="what passes it by")] = ()
 
 
+AUDITED = ("lost", "phantom", "duplicated", "altered", "foreign")
+"""Of an audit, what is a response of the run."""
+
+
 class Audited(Frozen):
     """What became of a ledger's rows, at one way into the store."""
 
@@ -141,6 +152,12 @@ class Audited(Frozen):
     phantom: int
     duplicated: int
     altered: int
+    foreign: Annotated[int, Field(description="rows that no client of the run can have written")] = 0
+
+    @property
+    def responses(self) -> dict[str, float]:
+        """By their names as responses of a run."""
+        return {f"rows_{name}": float(getattr(self, name)) for name in AUDITED}
 
 
 class Faulted(Frozen):
@@ -160,18 +177,39 @@ class Faulted(Frozen):
     interrupted: Annotated[
         bool | None, Field(description="whether there was a time without a success that is more than twice that")
     ] = None
+    interruptions: Annotated[
+        tuple[tuple[float, float], ...],
+        Field(description="each such time that began before mending did: when, since the fault, and how long it was"),
+    ] = ()
     outage_s: Annotated[float | None, Field(description="None where it did not end")] = None
-    at_least_s: Annotated[float | None, Field(description="of an outage that did not end: how long it was seen")] = None
     first_success_s: float | None = None
     resolution_s: Annotated[
         float | None,
         Field(description="how long before the first success's request the one before it had been sent"),
     ] = None
     former_throughput_s: float | None = None
+    rejoin_outage_s: float | None = None
+    at_least: Annotated[
+        dict[str, float],
+        Field(
+            description="responses of the run that are not known, since they were not over yet: what was seen of them"
+        ),
+    ] = {}
     audits: Annotated[
         dict[str, Audited],
         Field(description="of the rows: as clients find them (clients), and on each node by its name"),
     ] = {}
+
+    @model_validator(mode="before")
+    @classmethod
+    def _as_an_earlier_dyno_wrote_it(cls, given: Any) -> Any:
+        """It kept of an outage alone how long one was seen that did not end."""
+        if not isinstance(given, dict) or "at_least_s" not in given:
+            return given
+        seen, rest = given["at_least_s"], {name: value for name, value in given.items() if name != "at_least_s"}
+        if seen is not None:
+            rest["at_least"] = {"outage": seen, "first_success": given.get("watched_s") or seen}
+        return rest
 
 
 class RunRecord(Frozen):
@@ -234,6 +272,9 @@ class RunRecord(Frozen):
     rate_per_s: Annotated[float | None, Field(description="requests a second asked for, of an open loop")] = None
     notes: Annotated[
         tuple[str, ...], Field(description="what a reader must know of how it was driven and observed")
+    ] = ()
+    events: Annotated[
+        tuple[Event, ...], Field(description="what looks after the system did meanwhile, such as to promote a node")
     ] = ()
     halted: Annotated[bool, Field(description="the study was stopped here; its slot is tried again")] = False
     intervened: Annotated[

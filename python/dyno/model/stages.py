@@ -101,7 +101,7 @@ def looks_at_picks(study: Study) -> tuple[int, ...]:
     assert study.stages is not None, "only a staged study picks"
     rule = study.replicates
     last = min(rule.max, study.stages.max or rule.max)
-    found = [min(max(rule.min, FIRST_LOOK["ratio"]), last)]
+    found = [min(max(study.stages.min or rule.min, FIRST_LOOK["ratio"]), last)]
     while found[-1] < last:
         found.append(min(max(found[-1] + 1, round(found[-1] * _LATER)), last))
     return tuple(found)

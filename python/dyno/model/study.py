@@ -273,6 +273,9 @@ class Stages(Frozen):
         dict[str, tuple[Scalar, ...]],
         Field(description="level of the compared factor to those levels of `best` that it has; all where left out"),
     ] = {}
+    min: Annotated[
+        int | None, Field(ge=2, le=10_000, description="blocks of stage one at the least, in place of `replicates.min`")
+    ] = None
     max: Annotated[
         int | None, Field(ge=2, le=10_000, description="blocks of stage one at the most, within `replicates.max`")
     ] = None

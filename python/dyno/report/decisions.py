@@ -13,6 +13,7 @@ from rich.text import Text
 from dyno.model.findings import (
     Decided,
     DecidedRange,
+    DecidedTogether,
     DecisionRow,
     DecisionTable,
     Findings,
@@ -40,6 +41,8 @@ class Line:
     of: str
     """The runner-up there."""
     apart: str
+    together: bool = False
+    """Whether it is of all levels of the ordered factor, by ratios pooled over them."""
 
 
 @dataclass(frozen=True)
@@ -93,27 +96,51 @@ def _shown(table: DecisionTable) -> Shown:
 
 
 def _lines(row: DecisionRow, factors: Sequence[str]) -> Iterator[Line]:
-    for place, each in enumerate(row.ranges):
-        ratio = format_ratio(each.ratio, each.ci) if each.ratio is not None and each.ci is not None else NOTHING
+    """What the row rests on, and below it the ranges by themselves."""
+    first = True
+
+    def within() -> tuple[str, ...]:
+        return tuple(row.within.get(name, "") if first else "" for name in factors)
+
+    if row.together is not None:
+        yield Line(
+            within=within(),
+            range=f"{_range(row.together)} together",
+            best=_best(row.together),
+            is_open=row.together.best is None,
+            ahead=_size(row.together),
+            of=row.together.runner_up or NOTHING,
+            apart=", ".join(row.together.apart),
+            together=True,
+        )
+        first = False
+    for each in row.ranges:
         where = f" at {each.at}" if each.at is not None and len(each.levels) > 1 else ""
         yield Line(
-            within=tuple("" if place else row.within.get(name, "") for name in factors),
+            within=within(),
             range=_range(each),
             best=_best(each),
             is_open=each.best is None,
-            ahead=f"{ratio}{where}",
+            ahead=f"{_size(each)}{where}",
             of=each.runner_up or NOTHING,
             apart=", ".join(each.apart),
         )
+        first = False
 
 
-def _range(of: DecidedRange) -> str:
+def _size(of: DecidedRange | DecidedTogether) -> str:
+    if isinstance(of, DecidedTogether) and of.unlike and of.ratio is None:
+        return "not pooled"
+    return format_ratio(of.ratio, of.ci) if of.ratio is not None and of.ci is not None else NOTHING
+
+
+def _range(of: DecidedRange | DecidedTogether) -> str:
     if not of.levels:
         return NOTHING
     return of.levels[0] if len(of.levels) == 1 else f"{of.levels[0]} to {of.levels[-1]}"
 
 
-def _best(of: DecidedRange) -> str:
+def _best(of: DecidedRange | DecidedTogether) -> str:
     if of.best is not None:
         return of.best
     return f"{_OPEN[of.verdict]}: {', '.join(of.could_be)}" if of.could_be else _OPEN[of.verdict]
@@ -168,12 +195,16 @@ def _ranges(of: Shown) -> RenderableType:
             made,
             *line.within,
             *([line.range] if over else []),
-            Text(tables.plain(line.best), style="yellow" if line.is_open else "green"),
+            Text(tables.plain(line.best), style=_style(line)),
             line.ahead,
             line.of,
             *([line.apart] if of.some_apart else []),
         )
     return made
+
+
+def _style(of: Line) -> str:
+    return f"{'bold ' if of.together else ''}{'yellow' if of.is_open else 'green'}"
 
 
 def _costs(of: Shown) -> RenderableType:
@@ -232,4 +263,4 @@ def _standing(level: str, decided: Decided) -> str:
         return "not held against others"
     if level == decided.best:
         return "best"
-    return "could be the best" if level in decided.could_be else "shown to be worse"
+    return "could be the best" if level in decided.could_be else "shown not to be the best"

@@ -67,13 +67,14 @@ def show(findings: Findings, console: Console, chosen: Sequence[str] | None = No
     shown = list(chosen) if chosen is not None else [findings.response]
     narrow = console.is_terminal and console.width < NARROW
     parts: list[RenderableType] = [_head(findings)]
-    if findings.choices:
-        parts += [Text(), _heading(_title_of_choices(findings)), *([] if narrow else [_choices(findings.choices)])]
-        parts += [Text(_plain(choice.sentence)) for choice in findings.choices]
+    parts += decided_on_terminal(findings, shown)
+    # Of a single level there was nothing to pick.
+    if tuned := [choice for choice in findings.choices if len(choice.candidates) > 1]:
+        parts += [Text(), _heading(_title_of_choices(findings)), *([] if narrow else [_choices(tuned)])]
+        parts += [Text(_plain(choice.sentence)) for choice in tuned]
     if findings.confounders:
         parts += [Text(), _heading(_plain(f"What differs besides {findings.compare}"))]
         parts += [Text(f"- {_plain(each.sentence)}", style="yellow") for each in findings.confounders]
-    parts += decided_on_terminal(findings, shown)
     for response in shown:
         cells = [cell for cell in findings.cells if cell.response == response]
         parts += [
@@ -238,7 +239,7 @@ def _head(findings: Findings) -> Group:
     confidence = f"{format_percent(findings.confidence)} confidence"
     facts = f"{findings.runs:,} runs; {findings.ended}; precision asked for: {asked}, at {confidence}"
     return Group(
-        Text(_plain(findings.answer), style="bold green"),
+        *(Text(_plain(line), style="bold green") for line in findings.answer.split("\n")),
         Text(),
         Text(_plain(f"{findings.study} ({findings.scale}): {findings.question}")),
         Text(_plain(facts), style="dim"),

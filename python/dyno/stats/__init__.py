@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dyno.stats.agreement import Agreement, kendall
 from dyno.stats.batches import BatchMeans, batch_means
+from dyno.stats.best import Best, best_of
 from dyno.stats.changes import ChangePoint, change_points
 from dyno.stats.choice import Pick, Rival, pick_best
 from dyno.stats.describe import Description, describe
@@ -14,7 +15,7 @@ from dyno.stats.doses import Onset, onset
 from dyno.stats.drift import MARK, Autocorrelation, Outliers, Trend, autocorrelation, outliers, trend
 from dyno.stats.effects import Effect, Effects, two_level_effects
 from dyno.stats.equivalence import Equivalence, equivalence_of
-from dyno.stats.failures import bound_of_none, median_interval, rule_of_three
+from dyno.stats.failures import bound_of_none, median_interval
 from dyno.stats.families import holm
 from dyno.stats.looking import (
     Means,
@@ -78,6 +79,7 @@ __all__ = [
     "Agreement",
     "Autocorrelation",
     "BatchMeans",
+    "Best",
     "Centre",
     "ChangePoint",
     "Contribution",
@@ -110,6 +112,7 @@ __all__ = [
     "asymptotic_throughput",
     "autocorrelation",
     "batch_means",
+    "best_of",
     "block_ratios",
     "bound_of_none",
     "cell_means",
@@ -150,7 +153,6 @@ __all__ = [
     "ratio_is_precise",
     "relative_half_width",
     "relative_widths",
-    "rule_of_three",
     "runs_for_effect",
     "runs_for_effects",
     "runs_for_mean_precision",

@@ -7,21 +7,14 @@ from collections.abc import Sequence
 from dyno.stats.arrays import check_share
 
 
-def rule_of_three(trials: int) -> float:
-    """3/n: where nothing failed in n trials, at 95 % confidence at most this share of them would.
-
-    J. A. Hanley, A. Lippman-Hand, If nothing goes wrong, is everything all right? Interpreting zero numerators, JAMA
-    249 (13), 1743-1745, 1983. It is above the exact bound (`bound_of_none`), by less than a tenth from 16 trials on.
-    Raises ValueError without a trial.
-    """
-    return min(3 / _some(trials), 1.0)
-
-
 def bound_of_none(trials: int, confidence: float) -> float:
-    """The same exactly, at any confidence: 1 - (1 - confidence)^(1/n), at which n would all go well no more often.
+    """Where nothing failed in n trials, at this confidence at most this share of them would.
 
-    The upper limit of C. J. Clopper and E. S. Pearson, The use of confidence or fiducial limits illustrated in the case
-    of the binomial, Biometrika 26, 1934, where nothing was hit. Raises ValueError.
+    1 - (1 - confidence)^(1/n): at it, n trials would all go well no more often than 1 - confidence. It is the upper
+    limit of C. J. Clopper and E. S. Pearson, The use of confidence or fiducial limits illustrated in the case of the
+    binomial, Biometrika 26, 1934, where nothing was hit. At 95 % it is less than 3/n, by less than a tenth from 16
+    trials on: the rule of three (J. A. Hanley, A. Lippman-Hand, If nothing goes wrong, is everything all right?
+    Interpreting zero numerators, JAMA 249 (13), 1743-1745, 1983). Raises ValueError.
     """
     check_share("confidence", confidence)
     return float(1 - (1 - confidence) ** (1 / _some(trials)))

@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
+from dyno.model.base import KeyProblem
 from dyno.study.errors import Problem, did_you_mean, listed, nearest, shown
 from dyno.study.tree import Branch, Leaf, Node, Path, deepest, dotted, plain
 
@@ -67,7 +68,7 @@ def _translate(
     found: dict[tuple[Path, bool], Problem] = {}
     for error in _causes(errors):
         at_key = error["type"] in ("missing", "extra_forbidden")
-        reached, node, key_place = deepest(root, (*path, *error["loc"]))
+        reached, node, key_place = deepest(root, (*path, *error["loc"], *_key_of(error)))
         if error["type"] == "missing":
             key = (*reached, str(error["loc"][-1]))
             place = key_place
@@ -82,6 +83,12 @@ def _translate(
         via = f" (from {shown(node.via)})" if isinstance(node, Leaf) and node.via else ""
         found[key, at_key] = Problem(place, dotted(key), ", or ".join(said) + via)
     yield from found.values()
+
+
+def _key_of(error: ErrorDetails) -> tuple[str, ...]:
+    """The key that the validator of a whole value finds wrong."""
+    cause = error.get("ctx", {}).get("error")
+    return (cause.key,) if isinstance(cause, KeyProblem) else ()
 
 
 def _causes(errors: list[ErrorDetails]) -> Iterator[ErrorDetails]:

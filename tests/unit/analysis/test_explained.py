@@ -132,3 +132,16 @@ def test_a_fraction_whose_sources_are_confounded_is_not_taken_apart() -> None:
     told = explained(named, Runs(named).add_cells({cell: list(100.0 * (cell + noise[cell])) for cell in range(4)}))
     assert not told.adds_up
     assert "Some combinations are not in the design, so that sources overlap" in told.sentence
+
+
+def test_a_design_that_leaves_combinations_out_has_no_runs_that_are_missing() -> None:
+    """As where a fault is struck in some cells alone: of two times three combinations the last is not in the study."""
+    plan = study({"a": ["x", "y"], "b": ["t", "u", "v"]})
+    some = plan.model_copy(update={"cells": plan.cells[:5]})
+    noise = np.exp(0.02 * np.random.default_rng(1).standard_normal((5, 4)))
+    runs = Runs(some).add_cells({cell: list(100.0 * (1 + cell) * noise[cell]) for cell in range(5)})
+    told = explained(some, runs)
+    assert not told.adds_up
+    assert "Some combinations are not in the design, so that" in told.sentence
+    both = explained(some, [run for run in runs if run.run != 3])
+    assert "Some combinations are not in the design and some runs are missing, so that" in both.sentence

@@ -138,6 +138,30 @@ def test_stage_one_takes_no_more_than_its_share_of_the_budget_and_stage_two_the_
     assert "budget of 1 min 40 s; 30 blocks were run" in stop.reason
 
 
+def test_stage_one_keeps_its_fewest_blocks_beyond_its_share() -> None:
+    """A share of 35 % ended it after two blocks where three were asked for, and every interval was of two pairs."""
+    study = staged(min=3, max=1000, budget="100 s", share="5%")
+    records, _ = carry_out(study, values=wide_and_alike)
+    first = [run for run in records if run.slot.stage == 1]
+    assert len(first) == 3 * 5
+    assert len(records) - len(first) == 42 * 2
+
+
+def test_stage_one_takes_no_more_than_half_of_the_budget_for_its_fewest_blocks() -> None:
+    study = staged(min=3, max=1000, budget="28 s", share="5%")
+    records, _ = carry_out(study, values=wide_and_alike)
+    assert sum(run.slot.stage == 1 for run in records) == 2 * 5, "a third block would end at 15 s"
+
+
+def test_stage_one_may_have_a_fewest_of_its_own() -> None:
+    base = staged(min=6, max=30)
+    assert base.stages is not None
+    study = base.model_copy(update={"stages": base.stages.model_copy(update={"min": 3})})
+    assert looks_at_picks(study)[0] == 3
+    records, _ = carry_out(study, values=apart)
+    assert [sum(run.slot.stage == stage for run in records) for stage in (1, 2)] == [3 * 5, 6 * 2]
+
+
 def wide_and_alike(slot: Slot) -> float:
     return wide(slot) + (slot.cell == 0)
 

@@ -11,12 +11,14 @@ from typing import Any
 import polars as pl
 import pytest
 
-from dyno.lab.faults import Striker, audited, stale_reads
+from dyno.lab.faults import Found, Striker, audited, give_up_of, responses_of, stale_reads
 from dyno.model.base import RunError
 from dyno.model.endpoint import Endpoint
 from dyno.model.faults import Fault, FaultPlan, Struck
+from dyno.model.outage import Attempt, outage
 from dyno.model.run import Outcome, RunRecord, Step
-from dyno.model.study import Study
+from dyno.model.study import KindSpec, Study
+from dyno.observers.null import NullObserver
 from dyno.systems.cluster import Cluster, NodeState
 from dyno.systems.simulated import SimulatedOptions, SimulatedSystem
 from dyno.workloads.base import Checked, Measured
@@ -124,6 +126,7 @@ def test_a_cluster_that_cannot_be_mended_or_does_not_become_whole_is_an_error_at
     until(lambda: striker.struck is not None)
     with pytest.raises(RunError, match="n2 does not start"):
         striker.end()
+    assert striker.not_whole_ns is not None, "until then it was not whole"
     broken = Fake()
     broken.heals = False
     striker = Striker(broken, plan(whole_s=0.3), seed=3, limit=5.0)
@@ -144,6 +147,45 @@ def test_a_user_who_ends_it_does_not_wait_until_the_cluster_is_whole(fake: Fake)
     with pytest.raises(RunError, match="not whole yet as the user ended it"):
         striker.end(lambda: True)
     assert [what for what, _ in fake.done] == ["strike", "mend"], "it is mended all the same"
+    assert striker.not_whole_ns is None, "how long it would have taken nobody knows"
+
+
+def test_a_time_without_a_success_that_the_end_of_the_driver_cuts_off_leaves_how_many_fail_unknown() -> None:
+    """Struck at 10 s and mended at 20 s; the cluster is whole, and from 25 s to the end at 30 s nothing succeeds."""
+    striker = Striker(Fake(), plan(), seed=1, limit=1.0)
+    striker.mended_ns, striker.whole_ns = 20 * S, 21 * S
+    attempts = [Attempt(at, at, at + MS, ok=at < 25 * S) for at in range(0, 30 * S, 10 * MS)]
+    struck = Struck("kill", ("n1",), 10 * S)
+    cost = outage(attempts, from_ns=0, struck_ns=10 * S, mended_ns=20 * S, until_ns=30 * S, late_s=1.0)
+    found = responses_of(striker, struck, cost)
+    assert found.at_least.keys() == {"rejoin_outage", "requests_failed", "requests_late"}
+    assert found.unknown["rejoin_outage"] == "nothing succeeded any more when the driver ended, 20 s after the fault"
+    assert not found.at_least.keys() & found.known.keys()
+
+
+def told_of_return(whole_s: float | None) -> Found:
+    """Struck at 10 s of 30 and mended at 20 s; nothing succeeds from 21 to 23 s."""
+    striker = Striker(Fake(), plan(), seed=1, limit=1.0)
+    striker.mended_ns = 20 * S
+    striker.whole_ns = None if whole_s is None else round(whole_s * S)
+    attempts = [Attempt(at, at, at + MS, ok=not 21 * S <= at < 23 * S) for at in range(0, 30 * S, 10 * MS)]
+    struck = Struck("kill", ("n1",), 10 * S)
+    cost = outage(attempts, from_ns=0, struck_ns=10 * S, mended_ns=20 * S, until_ns=30 * S, late_s=1.0)
+    return responses_of(striker, struck, cost)
+
+
+def test_what_a_return_costs_is_known_where_it_was_over_while_clients_were_there() -> None:
+    found = told_of_return(whole_s=24)
+    assert found.known["rejoin_outage"] == pytest.approx(2.01)
+    assert (found.known["rejoin"], found.known["redundancy"]) == (4, 14)
+    assert found.at_least == {}
+
+
+@pytest.mark.parametrize("whole_s", [31, None])
+def test_what_a_return_costs_is_at_least_what_was_seen_where_the_driver_ended_before_it(whole_s: float | None) -> None:
+    found = told_of_return(whole_s)
+    assert "rejoin_outage" not in found.known
+    assert found.at_least == {"rejoin_outage": pytest.approx(2.01)}
 
 
 # What was read elsewhere
@@ -161,44 +203,79 @@ def test_stale_reads_are_a_share_of_those_that_were_answered() -> None:
         read(1.5, "seen", 2.0),
         read(2.0, "stale", 40.0),
         read(3.0, "timeout", None),
-        read(4.0, "stale", None),
+        read(4.0, "stale", 30.0),
         read(5.0, "seen", 2.0),
         read(6.0, "seen", 2.0),
     ]
-    reads = pl.DataFrame(rows, schema=READS, orient="row")
-    of = Measured(complete=True, responses={}, measured_from_ns=S, reads=reads)
-    found = stale_reads(of, round(3.5 * S))
-    assert found == {
+    of = looked_for(rows)
+    found = stale_reads(of, round(3.5 * S), 1.0)
+    assert found.known == {
         "stale_reads": pytest.approx(2 / 5),
         "stale_reads_after": pytest.approx(1 / 3),
         "staleness_max": pytest.approx(40.0),
+        "reads_unseen": 0,
     }
-    assert stale_reads(of, None).keys() == {"stale_reads", "staleness_max"}
-    assert stale_reads(Measured(complete=True, responses={}), None) == {}
+    assert found.at_least == {}
+    assert stale_reads(of, None, 1.0).known.keys() == {"stale_reads", "staleness_max", "reads_unseen"}
+    assert stale_reads(Measured(complete=True, responses={}), None, None).known == {}
+
+
+def looked_for(rows: list[tuple[Any, ...]], until_s: float = 10.0) -> Measured:
+    reads = pl.DataFrame(rows, schema=READS, orient="row")
+    whole = {"measured_from_ns": S, "measured_to_ns": round(until_s * S)}
+    return Measured(complete=True, responses={}, reads=reads, job={"readers": {"give_up_s": 2.0}}, **whole)
+
+
+def test_of_a_row_that_was_never_seen_it_is_known_how_long_it_was_looked_for_and_no_more() -> None:
+    """A replica 20 s behind: rows come late or not at all, and of those that come late the longest took 1.9 s."""
+    rows = [read(2.0, "stale", 1900.0), read(3.0, "stale", None), read(5.0, "stale", None), read(7.0, "seen", 2.0)]
+    of = looked_for(rows)
+    found = stale_reads(of, None, give_up_of(of))
+    assert found.known == {"stale_reads": pytest.approx(3 / 4), "reads_unseen": 2}
+    assert found.at_least == {"staleness_max": pytest.approx(2000.0)}
+    assert found.unknown == {"staleness_max": "2 rows had not been seen after 2.0 s (stale_reads.give_up)"}
+
+
+def test_a_row_whose_search_the_end_of_the_run_cut_off_is_stale_and_neither_seen_nor_unseen() -> None:
+    of = looked_for([read(2.0, "stale", 40.0), read(8.5, "stale", None), read(9.0, "seen", 2.0)])
+    found = stale_reads(of, None, give_up_of(of))
+    assert found.known == {"stale_reads": pytest.approx(2 / 3), "reads_unseen": 0, "staleness_max": pytest.approx(40.0)}
+    assert found.at_least == {}
+    # With 1.5 s to go, 1 s of looking for it was over.
+    assert stale_reads(of, None, 1.0).known["reads_unseen"] == 1
 
 
 def test_an_audit_is_one_only_where_all_of_it_is_there() -> None:
     counts = {"acknowledged": 9.0, "present": 8.0, "lost": 1.0, "phantom": 0.0, "duplicated": 0.0, "altered": 0.0}
+    counts |= {"foreign": 2.0}
     found = audited({f"ledger.{name}": count for name, count in counts.items()})
     assert found is not None
-    assert (found.acknowledged, found.lost) == (9, 1)
+    assert (found.acknowledged, found.lost, found.foreign) == (9, 1, 2)
+    assert found.responses["rows_foreign"] == 2
     assert audited({"ledger.lost": 1.0}) is None
 
 
 # In a run
+
+_NO_OTHERS = {f"ledger.{name}": 0.0 for name in ("phantom", "duplicated", "altered", "foreign")}
 
 
 class Struckable(SimulatedSystem, Cluster[SimulatedOptions]):
     """Two nodes that nobody sees."""
 
     now = threading.Event()
+    followed = threading.Event()
     heals = True
     at_ns = 0
 
     def ready(self, limit: float) -> Endpoint:
         endpoint = super().ready(limit)
         Struckable.now.clear()
+        Struckable.followed.clear()
         return Endpoint(endpoint.backend, endpoint.settings, others={"n1": {"node": 1}, "n2": {"node": 2}})
+
+    def processes(self) -> dict[str, int]:
+        return {"n1": TAKES_OVER} if Struckable.now.is_set() else {}
 
     def nodes(self) -> tuple[NodeState, ...]:
         return tuple(NodeState(name, "10.0.0.1", 1, "primary", "ONLINE") for name in ("n1", "n2"))
@@ -215,11 +292,18 @@ class Struckable(SimulatedSystem, Cluster[SimulatedOptions]):
         return self.heals
 
 
+TAKES_OVER = 4321
+"""The process of a server that is there after the fault alone."""
+
+
 class Writing(SimulatedWorkload):
     """100 requests a second, of which those of half a second after the fault fail; three rows are lost on one node."""
 
     outlives_failure = True
     lost = 3
+    down_ms = 500
+    """After the fault; the run ends 3 s after it."""
+    waits_for_observers = False
 
     def rate(self) -> float:
         return 100.0
@@ -231,9 +315,11 @@ class Writing(SimulatedWorkload):
         assert self.through_fault
         runner.on_measuring(time.monotonic())
         assert Struckable.now.wait(10)
+        if self.waits_for_observers:
+            assert Struckable.followed.wait(10)
         at = Struckable.at_ns
         due = [at + offset * 10 * MS for offset in range(-200, 300)]
-        rows = [(t, t, t + MS, "write", "connect" if at <= t < at + 500 * MS else "ok") for t in due]
+        rows = [(t, t, t + MS, "write", "connect" if at <= t < at + self.down_ms * MS else "ok") for t in due]
         table = pl.DataFrame(rows, schema=ATTEMPTS, orient="row")
         whole = {"measured_from_ns": at - 2 * S, "measured_to_ns": at + 3 * S}
         runner.measured = measured(attempts=table, **whole)
@@ -275,6 +361,48 @@ def test_a_run_with_a_fault_says_what_it_cost_and_what_was_lost_on_each_node(lab
     assert RunRecord.model_validate_json(record.model_dump_json()) == record
 
 
+def test_what_was_not_over_when_the_driver_ended_is_known_only_to_be_at_least_what_was_seen(
+    lab: Laboratory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Writing, "down_ms", 60_000)
+    record = lab.records(struck_study(lasts=None))[0]
+    assert record.faulted is not None
+    unknown = {"outage", "first_success", "former_throughput", "lost_work", "requests_failed", "requests_late"}
+    unknown |= {"rejoin_outage"}
+    assert record.faulted.at_least.keys() == unknown
+    assert not unknown & record.responses.keys()
+    assert record.faulted.at_least["outage"] == pytest.approx(3.0)
+    # What is as before is known only after two seconds.
+    assert record.faulted.at_least["former_throughput"] == pytest.approx(1.0)
+    assert record.faulted.at_least["requests_failed"] == 300
+    assert record.faulted.at_least["lost_work"] == pytest.approx(300, rel=0.01)
+    assert record.responses["interruptions"] == 1
+
+
+def test_what_a_node_that_comes_back_costs_is_told_by_itself(lab: Laboratory) -> None:
+    record = lab.records(struck_study())[0]
+    assert record.faulted is not None
+    assert record.faulted.mended_ns is not None
+    mended_s = (record.faulted.mended_ns - record.faulted.at_ns) / S
+    assert 0 < mended_s < 0.5
+    assert record.responses["outage"] == pytest.approx(0.501)
+    assert record.responses["rejoin_outage"] == pytest.approx(0.501 - mended_s)
+    assert record.faulted.rejoin_outage_s == record.responses["rejoin_outage"]
+
+
+def test_a_server_that_is_started_after_the_fault_is_watched_too(
+    lab: Laboratory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def watch(_self: NullObserver, pid: int, subject: str) -> None:
+        if (pid, subject) == (TAKES_OVER, "n1"):
+            Struckable.followed.set()
+
+    monkeypatch.setattr(Writing, "waits_for_observers", True)
+    monkeypatch.setattr(NullObserver, "watch", watch)
+    study = struck_study().model_copy(update={"observe": (KindSpec(kind="null", options={}),)})
+    assert lab.records(study)[0].outcome is Outcome.OK
+
+
 def test_the_attempts_are_kept_with_the_run(lab: Laboratory) -> None:
     _, results = lab.run(struck_study())
     table = pl.read_parquet(results.folder / "runs" / "0001" / "attempts.parquet")
@@ -293,7 +421,63 @@ def test_a_run_whose_cluster_does_not_become_whole_has_failed_and_keeps_what_was
     assert record.responses["outage"] == pytest.approx(0.501)
     assert record.faulted is not None
     assert record.faulted.whole_ns is None
-    assert record.faulted.audits["clients"].lost == 3, "it was started again and looked at"
+    assert record.faulted.at_least["redundancy"] > record.faulted.at_least["rejoin"] > 0.2
+    assert "rejoin" not in record.responses
+    assert record.faulted.audits["clients"].lost == 3, "it was looked at before it was stopped"
+    assert "checked as it ran on: 3 rows lost" in record.cause
+    steps = [each.step for each in record.steps]
+    assert steps.count(Step.START) == 1, "what another node has would be taken for what clients had"
+    assert steps.index(Step.CHECK) < steps.index(Step.STOP)
+
+
+def test_rows_that_clients_did_not_find_are_counted_though_a_node_cannot_be_audited(lab: Laboratory) -> None:
+    """The audit of clients finds 3 lost, and no node answers: the run fails, and rows are lost all the same."""
+    asked: list[Any] = []
+
+    def once(*given: Any) -> Checked:
+        asked.append(given)
+        if len(asked) % 2 == 0:
+            raise RunError("n1 does not answer")
+        return Checked(status={"ledger.acknowledged": 9.0, "ledger.present": 6.0, "ledger.lost": 3.0, **_NO_OTHERS})
+
+    lab.faults["workload.check"] = once
+    record = lab.records(struck_study())[0]
+    assert (record.outcome, record.step) == (Outcome.FAILED, Step.CHECK)
+    assert record.faulted is not None
+    assert record.faulted.audits["clients"].lost == 3
+    assert record.responses["rows_lost"] == 3
+
+
+def test_of_a_cluster_that_no_client_reaches_any_more_it_is_not_known_what_became_of_the_rows(
+    lab: Laboratory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def unreachable(*_args: Any) -> Checked:
+        raise RunError("the driver could not connect")
+
+    monkeypatch.setattr(Struckable, "heals", False)
+    lab.faults["workload.check"] = unreachable
+    record = lab.records(struck_study(whole_s=0.2))[0]
+    assert (record.outcome, record.step) == (Outcome.FAILED, Step.MEND)
+    assert record.cause is not None
+    assert "what became of the rows is not known" in record.cause
+    assert "the driver could not connect" in record.cause
+    assert record.faulted is not None
+    assert record.faulted.audits == {}
+    assert "rows_lost" not in record.responses
+    assert [each.step for each in record.steps].count(Step.START) == 1
+
+
+def test_a_defect_in_what_looks_at_the_fault_is_told_of_and_leaves_the_run(
+    lab: Laboratory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*_: Any) -> None:
+        raise KeyError("due_ns")
+
+    monkeypatch.setattr("dyno.lab.execution.outage_of", broken)
+    records = lab.records(struck_study())
+    assert [record.outcome for record in records] == [Outcome.FAILED] * 2
+    for record in records:
+        assert any("What the fault cost is not known: defect in dyno" in note for note in record.notes)
 
 
 def test_a_user_who_ends_it_has_the_cluster_mended_all_the_same(lab: Laboratory) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import os
+import time
 from pathlib import Path
 
 import polars as pl
@@ -46,6 +48,25 @@ def test_what_was_sent_over_the_nodes_own_network_is_told_where_they_have_one() 
     }  # fmt: skip
     assert Metered.between(before, Reading(1, None, None)).responses(100) == {}
     assert all(responses.lookup(name).better == "lower" for name in ("network_sent", "network_sent_per_op"))
+
+
+def test_cpu_time_is_told_of_a_run_that_is_shorter_than_two_samples() -> None:
+    """Galera wrote 1,000 events in 1.2 s: no sample of a second lay wholly within, and its column was empty."""
+    before, after = Reading(0.0, None, None, cpu_s=7.25), Reading(1.2, None, None, cpu_s=8.45)
+    found = Metered.between(before, after).responses(1000)
+    assert found == {"system_cpu_per_op": pytest.approx(1200.0)}
+    assert responses.lookup("system_cpu_per_op").unit == "us"
+    assert Metered.between(before, Reading(1.2, None, None)).responses(1000) == {}
+
+
+def test_the_meter_reads_what_processes_took_before_and_after() -> None:
+    meter = Meter(Device("tmpfs", "unknown"), [os.getpid()])
+    until = time.process_time() + 0.15
+    while time.process_time() < until:
+        pass
+    cpu_s = meter.end().cpu_s
+    assert cpu_s is not None
+    assert 0.1 <= cpu_s < 5
 
 
 def test_the_meter_asks_the_system_for_it_before_and_after() -> None:

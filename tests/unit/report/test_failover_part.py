@@ -22,7 +22,9 @@ S = 1_000_000_000
 AUDIT = {"acknowledged": 1000, "present": 1000, "lost": 0, "phantom": 1, "duplicated": 0, "altered": 0}
 
 
-def struck(*, lost: int = 0, unended: bool = False) -> tuple[fake_results.FakeResults, Findings]:
+def struck(
+    *, lost: int = 0, unended: bool = False, resolution_s: float = 0.004
+) -> tuple[fake_results.FakeResults, Findings]:
     """Of eight cells the first and the last, in each of whose runs something was struck 10 s after it began."""
     results = fake_results.eight_cells()
     plan = FaultPlan(fault=Fault(kind="kill"), from_s=5, to_s=10, late_s=1, whole_s=60)
@@ -43,12 +45,15 @@ def struck(*, lost: int = 0, unended: bool = False) -> tuple[fake_results.FakeRe
                 "whole_ns": run.started_ns + 24 * S,
                 "interrupted": True,
                 "outage_s": None if endless else 2.5 + run.slot.block / 10,
-                "at_least_s": 25.0 if endless else None,
+                "at_least": {"outage": 25.0, "first_success": 25.0} if endless else {},
                 "first_success_s": None if endless else 2.6,
-                "resolution_s": 0.004,
+                "resolution_s": resolution_s,
                 "audits": {"clients": {**AUDIT, "lost": lost}},
             }
-            results.runs[place] = run.model_copy(update={"faulted": Faulted.model_validate(faulted)})
+            known = {"rejoin": 4.0, "stale_reads": 0.25, "requests_failed": 30.0, "requests_late": 8.0}
+            known |= {} if endless else {"outage": faulted["outage_s"], "first_success": 2.6}
+            update = {"faulted": Faulted.model_validate(faulted), "responses": {**run.responses, **known}}
+            results.runs[place] = run.model_copy(update=update)
     return results, analyse(results.study, results.runs, ended=results.ended)
 
 
@@ -58,6 +63,14 @@ def test_the_page_has_outages_the_bound_with_its_source_and_throughput_around_th
     (section,) = re.findall(r'<section id="failover">.*?</section>', page, re.DOTALL)
     for told in ("JAMA", "Kill of the primary", "of faults)", "figure-outages", "figure-fault-0", "rule of three"):
         assert told in section, told
+    for told in (
+        "rejoin<br>s",
+        "time from mending until redundancy is whole, s",
+        "share of reads that missed",
+        "limits",
+    ):
+        assert told in section, told
+    assert "seen to within" not in section
     assert (tmp_path / "figures" / "fault-0.svg").exists()
     assert "n&lt;1&gt; at the orange line" in page or "n<1>" not in page
 
@@ -69,6 +82,20 @@ def test_rows_that_were_lost_stand_in_the_table_instead_of_a_bound(tmp_path: Pat
     runs = findings.failovers[0].runs
     assert f"{3 * runs} (in {runs} of {runs} runs)" in section
     assert "of faults)" not in section
+
+
+def test_an_outage_that_clients_saw_only_coarsely_has_how_finely_beside_it(tmp_path: Path) -> None:
+    results, findings = struck(resolution_s=2.0)
+    page = write(results, findings, tmp_path).read_text()
+    assert "seen to within 2.000" in page
+
+
+def test_a_median_among_outages_that_did_not_end_is_longer_than_was_seen(tmp_path: Path) -> None:
+    results, findings = struck(unended=True)
+    page = write(results, findings, tmp_path).read_text()
+    (section,) = re.findall(r'<section id="failover">.*?</section>', page, re.DOTALL)
+    assert "&gt;= 25.00" in section
+    assert " not over, of " in section
 
 
 def test_the_distribution_has_every_outage_and_the_median_of_each_cell() -> None:
@@ -119,7 +146,8 @@ def test_the_terminal_has_a_line_a_cell_and_a_sentence() -> None:
     show(findings, console)
     text = console.file.getvalue()  # type: ignore[attr-defined]
     assert "What a failover costs" in text
-    assert "median outage, s" in text
+    for told in ("median outage, s", "rejoin, s", "requests_failed", "requests_late", "stale_reads", "rejoin, s"):
+        assert told in text, told
     assert "kill of the primary" in text
 
 

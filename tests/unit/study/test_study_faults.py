@@ -69,6 +69,11 @@ def test_a_study_with_faults_comes_back_from_its_plan(tmp_path: Path, kinds: Kin
     assert Study.model_validate_json(study.model_dump_json()) == study
 
 
+def test_a_fault_may_last_just_as_long_as_it_is_driven(tmp_path: Path, kinds: Kinds) -> None:
+    study = load(tmp_path, kinds, "faults: {kill: {at: [5 s, 10 s], lasts: 10 s}}\n")
+    assert all(cell.fault is not None and cell.fault.fault.lasts == 10 for cell in study.cells)
+
+
 def test_where_strikes_some_cells_and_leaves_the_others_as_they_are(tmp_path: Path, kinds: Kinds) -> None:
     study = load(tmp_path, kinds, "faults: {kill: {at: [2 s, 4 s], where: {rate: 200}}}\n")
     assert [(cell.levels["rate"], cell.levels["fault"]) for cell in study.cells] == [("100", "none"), ("200", "kill")]
@@ -87,6 +92,10 @@ MISTAKES = {
     "a list": ("faults: [kill]", "7: faults: should map kinds to their options"),
     "nothing": ("faults: {}", "7: faults: should map kinds to their options"),
     "beyond the end": ("faults: {kill: {at: [5 s, 20 s]}}", "faults.kill.at: the measured part ends after 20 s"),
+    "lasting beyond the end": (
+        "faults: {kill: {at: [5 s, 10 s], lasts: 11 s}}",
+        "faults.kill.lasts: the measured part ends after 20 s, and the fault may last until 21 s; leave lasts out",
+    ),
     "beside doses": (
         "intervene: {sync-delay: {}}\nfaults: {kill: {at: [1 s, 2 s]}}",
         "8: faults: what is slowed (intervene) and what is struck would not be told apart",

@@ -106,7 +106,7 @@ MISTAKES: dict[str, tuple[dict[int, str], str]] = {
     "nothing is picked": ({13: ""}, "12: stages.best: this required key is missing"),
     "an unknown key": (
         {13: "  best: tuning\n  within: store"},
-        "14: stages.within: unknown key (keys: best, levels, max, share)",
+        "14: stages.within: unknown key (keys: best, levels, min, max, share)",
     ),
     "a compared level that is not there": (
         {15: "    non: [as-is]"},

@@ -32,13 +32,17 @@ def outages(findings: Findings) -> Figure | None:
         name = label(each.levels)
         rows += [{"cell": name, "seconds": value, "what": _ENDED} for value in each.outages]
         rows += [{"cell": name, "seconds": value, "what": _UNENDED} for value in each.unended]
-        if each.median is not None:
-            low, high = each.median_ci or (None, None)
-            medians.append({"cell": name, "median": each.median, "ci_low": low, "ci_high": high})
+        if (outage := each.figure("outage")) is not None and outage.median is not None:
+            low, high = outage.ci or (None, None)
+            # One without an end is drawn to the longest that was seen.
+            high = (
+                max(row["seconds"] for row in rows if row["cell"] == name) if low is not None and high is None else high
+            )
+            medians.append({"cell": name, "median": outage.median, "ci_low": low, "ci_high": high})
     names = [label(each.levels) for each in shown]
     present = [what for what in (_ENDED, _UNENDED) if any(row["what"] == what for row in rows)]
     y = alt.Y("cell:N", sort=names, title=None, axis=alt.Axis(labelLimit=360))
-    x_title = "longest time without a success after the fault (s)"
+    x_title = "longest time without a success between the fault and mending (s)"
     colours = alt.Scale(domain=present, range=[{_ENDED: HUES[0], _UNENDED: HUES[5]}[what] for what in present])
     of_median = alt.Chart(named("medians")).encode(y=y)
     chart = alt.layer(
