@@ -46,6 +46,11 @@ def runs(folder: Path, study: str) -> list[dict[str, Any]]:
     return [json.loads(path.read_text()) for path in sorted(results.glob("runs/*/run.json"))]
 
 
+def judged(made: list[dict[str, Any]]) -> list[tuple[str, str | None]]:
+    """Outcome and cause of each, so that a test that fails says why a run did."""
+    return [(run["outcome"], run["cause"]) for run in made]
+
+
 def servers(folder: Path) -> list[int]:
     """Those whose data are below a folder, by their arguments: another user's environment may be hidden."""
     found = []
@@ -63,7 +68,7 @@ def test_two_servers_are_compared(dyno: Dyno, tmp_path: Path) -> None:
     answer = dyno("run", ROOT / "studies" / "servers.yaml", "--scale", "smoke", limit=280)
     assert answer.returncode == 0, answer.stderr
     made = runs(tmp_path, "servers")
-    assert [run["outcome"] for run in made] == ["ok"] * 4
+    assert judged(made) == [("ok", None)] * 4
     for run in made:
         mariadb = run["levels"]["server"] == "mariadb"
         assert run["settings"]["innodb_buffer_pool_size" if mariadb else "shared_buffers"] == 128 * 2**20
@@ -126,7 +131,7 @@ def test_the_tools_of_others_are_carried_out(
     answer = dyno("run", study(tool_study(workload)), limit=200)
     assert answer.returncode == 0, answer.stderr
     made = runs(tmp_path, "tool")
-    assert [run["outcome"] for run in made] == ["ok", "ok"]
+    assert judged(made) == [("ok", None)] * 2
     for run in made:
         assert run["responses"][response] > 0
         assert run["notes"]

@@ -16,6 +16,7 @@ from dyno import sql
 from dyno.deployments.base import Running
 from dyno.hosts import programs
 from dyno.hosts.networks import CLIENT
+from dyno.hosts.ports import free_port
 from dyno.model.base import RunError, Scalar
 from dyno.model.endpoint import READ_ONLY, Endpoint
 from dyno.model.units import PositiveDuration
@@ -35,7 +36,7 @@ from dyno.systems.members import (
     as_admin,
     together,
 )
-from dyno.systems.server import free_port, newest
+from dyno.systems.server import newest
 
 READ_WRITE_PORT, READ_ONLY_PORT = 6446, 6447
 _POOLS = {"write": READ_WRITE_PORT, "read": READ_ONLY_PORT}

@@ -27,6 +27,7 @@ from dyno.deployments.base import Launch, Running
 from dyno.hosts import accounts
 from dyno.hosts.accounts import Account
 from dyno.hosts.leftovers import UndoError, remove_shared_memory
+from dyno.hosts.ports import free_port
 from dyno.hosts.process import Family
 from dyno.model.base import Frozen, InvalidRun, KeyProblem, Killed, RunError, Scalar
 from dyno.model.counters import Counters
@@ -546,14 +547,6 @@ def _taken(endpoint: Endpoint) -> str:
     except OSError:
         return ""
     return f"; another process listens on its port, {port}"
-
-
-def free_port() -> int:
-    """A port of 127.0.0.1 that nobody listens on now."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
 
 
 def newest(pattern: str, folder: str = "/") -> Path | None:
