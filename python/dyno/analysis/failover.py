@@ -76,6 +76,7 @@ def _failover(study: Study, cell: Cell, runs: Sequence[RunRecord]) -> Failover:
         unended=tuple(sorted(each.at_least["outage"] for each in struck if "outage" in each.at_least)),
         uninterrupted=sum(each.interrupted is False for each in struck),
         interrupted_again=sum(len(each.interruptions) > 1 for each in struck),
+        cut_short=sum(map(_return_was_cut_short, struck)),
         figures=tuple(_figures(runs, confidence)),
         resolution_s=max((each.resolution_s for each in struck if each.resolution_s is not None), default=None),
         coarse=any(map(_is_coarse, struck)),
@@ -128,6 +129,13 @@ def _is_coarse(struck: Faulted) -> bool:
     return struck.resolution_s > COARSE * struck.outage_s
 
 
+def _return_was_cut_short(struck: Faulted) -> bool:
+    """Whether the cluster became whole after all, when the driver had ended: what that cost was seen in part."""
+    if "rejoin_outage" not in struck.at_least or struck.whole_ns is None or struck.watched_s is None:
+        return False
+    return struck.whole_ns > struck.at_ns + struck.watched_s * 1e9
+
+
 def _sum(found: Sequence[Audited], name: str) -> int:
     return sum(int(getattr(each, name)) for each in found)
 
@@ -173,8 +181,16 @@ def _rejoin(told: Failover) -> str:
         some = f", in {rejoin.beyond} of {rejoin.n} not at all" if rejoin.beyond else ""
     meanwhile = ""
     if gap is not None:
-        meanwhile = f"; from then on nothing succeeded for up to {_median(gap)}{_between(gap)} (median)"
-        meanwhile += f", and in {gap.beyond} of {gap.n} that was not over" if gap.beyond else ""
+        up_to = "up to " if gap.median is not None else ""
+        meanwhile = f"; from then on nothing succeeded for {up_to}{_median(gap)}{_between(gap)} (median)"
+        ongoing = gap.beyond - told.cut_short
+        meanwhile += f", and in {ongoing} of {gap.n} that was not over" if ongoing else ""
+        meanwhile += (
+            f"; in {told.cut_short} of {gap.n} it was not whole before the driver ended, so that this time is not "
+            f"known but to be at least {_seconds(gap.at_least or 0.0)}: lengthen workload.duration"
+            if told.cut_short
+            else ""
+        )
     return f"{whole}{some}{meanwhile}."
 
 

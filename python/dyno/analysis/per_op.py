@@ -31,6 +31,9 @@ MEMORY: Final = "cluster.memory_bytes"
 CONFLICTS: Final = "cluster.conflicts"
 CERTIFIED: Final = "cluster.certified"
 """What a cluster says in the status of a run."""
+NODES_SENT: Final = "network_sent_per_op"
+"""The response of runs of a system whose nodes have a network of their own."""
+_OF_MACHINES_NETWORK: Final = ("net.sent", "net.packets")
 WROTE_NOTHING, READ_NOTHING = "the workload wrote nothing", "the workload read nothing"
 _AMPLIFICATIONS = {
     "disk.write_amplification": ("disk.written", "workload.written"),
@@ -52,14 +55,18 @@ def tabulate_used(study: Study, table: Table) -> Table:
         unknown=set(),
         not_finite=0,
     )
+    apart = {run.slot.cell for run in table.ok_runs if NODES_SENT in run.responses}
     for number, cell in study.numbered().items():
         of_cell = table.used.get(number, {})
         for block in sorted(of_cell, key=lambda block: table.times[block, number]):
             for name, value in _values(of_cell[block], cell):
+                if number in apart and name in _OF_MACHINES_NETWORK:
+                    continue  # the machine's own interfaces see nothing of what nodes in namespaces send each other
                 used.values[name][number].append(value)
                 used.by_block[name][number][block] = value
     for run in table.ok_runs:
-        for name, value in _of_cluster(run.status):
+        sent = [("nodes.sent", run.responses[NODES_SENT])] if NODES_SENT in run.responses else []
+        for name, value in (*_of_cluster(run.status), *sent):
             by_block = used.by_block[name][run.slot.cell]
             by_block[run.slot.block] = value
             # What samples told of the processes that were watched is not all that it consists of.

@@ -295,6 +295,11 @@ class Vm:
             except UndoError as error:
                 raise RunError(f"{self.spec.name}: {error}") from error
 
+    def end_at_once(self) -> None:
+        """Have it end, and wait for nothing: `kill` is still to come. May be called while somebody asks in it."""
+        if (process := self._process) is not None:
+            process.send(signal.SIGKILL)
+
     def power_off(self, limit: float) -> None:
         """Write back what it has not written yet, and end it. Raises RunError where it has to be killed."""
         if self._process is None:

@@ -49,7 +49,7 @@ from dyno.observers.base import DRIVER, POPULATE, Counting, Observer
 from dyno.store import Staged
 from dyno.systems.base import System
 from dyno.systems.cluster import Cluster
-from dyno.workloads.base import Measured, Workload, rates
+from dyno.workloads.base import Checked, Measured, Workload, rates
 
 _RESIDENT_AT_MOST = 0.01
 """Share of the data files that may be in page cache after they were dropped: read-ahead of a neighbour's open may
@@ -123,6 +123,7 @@ class Execution:
     _withheld: dict[str, str] = field(default_factory=dict)
     _at_least: dict[str, float] = field(default_factory=dict)
     _fault_not_taken: str | None = None
+    _looked_at: tuple[str, ...] = ()
     _driven: bool = False
     _ended_badly: bool = False
 
@@ -255,7 +256,7 @@ class Execution:
             if self.workload.reads_back():
                 self._drop_caches()
             if self.cell.fault is None:
-                checked = self.workload.check(self._runner, endpoint, self._seed())
+                checked = self._checked(self._runner, endpoint)
                 self._status |= checked.status
                 if checked.wrong:
                     raise RunError(checked.wrong)
@@ -303,7 +304,7 @@ class Execution:
             names = [node.name for node in self.system.nodes()]
             ways |= {name: endpoint.by(name) for name in names if name in endpoint.others}
         for name, way in ways.items():
-            checked = self.workload.check(runner, way, self._seed())
+            checked = self._checked(runner, way)
             if name == CLIENTS:
                 self._status |= checked.status
             if (found := audited(checked.status)) is None:
@@ -470,12 +471,19 @@ class Execution:
         assert self._runner is not None
         try:
             with self._timed(Step.CHECK):
-                checked = self.workload.check(self._runner, endpoint, self._seed())
+                checked = self._checked(self._runner, endpoint)
         except (RunError, InvalidRun) as second:
             return f"what became of the rows is not known, since they could not be looked for: {second}"
         if not self._take_audit(checked.status):
             return f"what became of the rows is not known: {checked.wrong or 'nothing was said of them'}"
         return f"checked as it ran on: {checked.wrong or _NOTHING_MISSING}"
+
+    def _checked(self, runner: WatchedRunner, endpoint: Endpoint) -> Checked:
+        """What the workload finds in the store; what it then tells of that is true of no run that was interrupted."""
+        checked = self.workload.check(runner, endpoint, self._seed())
+        if not self.interrupt.requested:
+            self._looked_at = checked.notes
+        return checked
 
     def _take_audit(self, status: dict[str, float]) -> bool:
         """Keep what was found of the rows, and whether that was all."""
@@ -496,7 +504,7 @@ class Execution:
                 endpoint = self._start()
                 self._runner.namespace = endpoint.namespace
                 with self._timed(Step.CHECK):
-                    checked = self.workload.check(self._runner, endpoint, self._seed())
+                    checked = self._checked(self._runner, endpoint)
         except (RunError, InvalidRun) as second:
             error.add_note(f"started again to be checked, it failed too: {second}")
             return
@@ -829,7 +837,7 @@ class Execution:
             driver=measured.job if measured else {},
             loop=measured.loop if measured else None,
             rate_per_s=measured.rate_per_s if measured else None,
-            notes=(*(measured.notes if measured else ()), *self._notes()),
+            notes=(*(measured.notes if measured else ()), *self._looked_at, *self._notes()),
             events=tuple(Event(at_ns=at_ns, text=text) for at_ns, text in self.system.events()),
             ended_by=measured.ended_by if measured else None,
             intervened=self._intervened,

@@ -37,6 +37,10 @@ class Struckable(Protocol):
         """Whether every node is there and in step, as the cluster itself says."""
         ...
 
+    def give_up(self) -> None:
+        """End what mending may wait for: nobody wants the cluster any more."""
+        ...
+
 
 class Striker:
     """One fault, in a thread of its own from `begin` to `end`.
@@ -75,10 +79,13 @@ class Striker:
             self._measuring.set()
 
     def end(self, interrupted: Callable[[], bool] = lambda: False) -> None:
-        """The driver has ended: have it mended, and wait until the cluster is whole, or the user wants it all to end.
+        """The driver has ended: have it mended, and wait until the cluster is whole.
 
+        Where the user wants it all to end neither is waited for: whatever was struck is taken back as the cluster stops.
         Raises RunError where it was not struck, not mended, or is not whole within its limit.
         """
+        if interrupted():
+            self._given_up.set()
         self._over.set()
         self._measuring.set()
         if self._thread.ident is not None:
@@ -86,6 +93,7 @@ class Striker:
                 self._thread.join(_LOOK_EVERY_S)
                 if interrupted():
                     self._given_up.set()
+                    self._cluster.give_up()  # again and again: a node may just be about to be started
         if self._error is not None:
             raise self._error
         if self.struck is None:
@@ -101,6 +109,8 @@ class Striker:
                 return
             self.struck = self._cluster.strike(self._plan.fault, self._rng)
             self._over.wait(self._plan.fault.lasts)
+            if self._given_up.is_set():
+                raise RunError("the fault was not mended, as the user ended it")
             self.mended_ns = time.time_ns()
             self._cluster.mend(self.struck, self._limit)
             self._see_it_whole()

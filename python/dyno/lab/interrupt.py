@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -9,6 +10,7 @@ from types import FrameType
 from typing import Final
 
 _AGAIN_S: Final = 5.0
+_SAID: Final = "dyno: interrupted; putting things back ... (interrupt again to end at once: `dyno clean` does the rest)\n"
 
 
 class Interrupt:
@@ -47,6 +49,7 @@ class Interrupt:
         if self.requested:
             raise KeyboardInterrupt
         self.requested = True
+        _say_at_once(_SAID)
         if self._told is not None:
             signal.setitimer(signal.ITIMER_REAL, _AGAIN_S, _AGAIN_S)
             self._told()
@@ -54,3 +57,12 @@ class Interrupt:
     def _remind(self, _number: int, _frame: FrameType | None) -> None:
         if self._told is not None:
             self._told()
+
+
+def _say_at_once(text: str) -> None:
+    """On standard error, past all buffers: a handler may interrupt whoever writes into them."""
+    try:
+        # A terminal has just shown ^C.
+        os.write(2, (f"\n{text}" if os.isatty(2) else text).encode())
+    except OSError:
+        return

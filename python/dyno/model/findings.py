@@ -1309,6 +1309,9 @@ class Failover(Frozen):
     interrupted_again: Annotated[
         int, Field(description="runs with more than one such time before mending began; the outage is the longest")
     ] = 0
+    cut_short: Annotated[
+        int, Field(description="runs in which the cluster became whole, but not before the driver ended")
+    ] = 0
     figures: Annotated[tuple[FaultFigure, ...], Field(description="the responses of the fault, the outage first")] = ()
     resolution_s: Annotated[
         float | None, Field(description="the longest that a first success may have been possible before it was seen")

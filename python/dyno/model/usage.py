@@ -113,6 +113,7 @@ _KNOWN = {
         Resource("disk.waited", "time that requests to the device of the data took, summed", "us", 1e6),
         Resource("net.sent", "sent over the network, loopback included", "B"),
         Resource("net.packets", "packets sent, loopback included", "1"),
+        Resource("nodes.sent", "sent over the network of the system's nodes", "B"),
         Resource("server.syncs", "syncs that the system asked for", "1"),
         Resource("server.logged", "written to its log by the system", "B"),
         Resource("server.lock_waits", "waits for row locks", "1"),
@@ -195,6 +196,7 @@ FOREMOST = (
     "disk.written",
     "disk.flushes",
     "net.sent",
+    "nodes.sent",
     "server.instructions",
 )
 FOREMOST_WITHIN = (

@@ -145,6 +145,12 @@ class Cluster(System[O]):
         Whether the cluster is `whole` then is another question. Raises RunError, also past `limit` seconds.
         """
 
+    def give_up(self) -> None:
+        """The user has ended the run: kill what mending waits for, so that it ends too. `stop` comes next.
+
+        May be called again and again, from another thread than `mend`, and must wait for nothing.
+        """
+
     @abstractmethod
     def whole(self) -> bool:
         """Whether every node is there and in step with the others, by the cluster's own view. Asked again and again."""

@@ -82,6 +82,7 @@ class DiskCluster(Cluster[C]):
         self._effective: dict[str, Any] = {}
         self._before: Figures = {}
         self._clean = False
+        self._given_up = False
 
     @classmethod
     def reached_by(cls, options: C) -> str | None:  # noqa: ARG003 - there is one way

@@ -420,7 +420,7 @@ class DrbdSystem(DiskCluster[DrbdOptions]):
             for each in list(self._struck):
                 with suppress(RunError):
                     self._undo(each)
-            if was_ready:
+            if was_ready and not self._given_up:
                 wrong = self._end_cleanly(deadline)
             if wrong and was_struck:
                 wrong = ""
@@ -672,6 +672,12 @@ class DrbdSystem(DiskCluster[DrbdOptions]):
             # Where it ended by itself, as where its disk is full.
             again = f"/usr/lib/dyno/takeover now {self.virtual}"
             vm.agent.ask("crm_resource --cleanup" if self.options.promotion == "pacemaker" else again, _left(deadline))
+
+    def give_up(self) -> None:
+        """Both machines: whoever asks in one is then answered that it hung up."""
+        self._given_up = True
+        for vm in self._vms.values():
+            vm.end_at_once()
 
     def _is_given_up(self, name: str) -> bool:
         """Whether both have become primary, or the other has while this one cannot be asked."""

@@ -262,7 +262,7 @@ class ReplicatedDiskSystem(DiskCluster[ReplicatedDiskOptions]):
                     if name == self._active:
                         self._clean = clean
                 except RunError as error:
-                    if not was_struck:
+                    if not was_struck and not self._given_up:
                         wrong.append(f"{name}: {error}")
             if stuck:
                 wrong.append(stuck)
@@ -630,6 +630,12 @@ class ReplicatedDiskSystem(DiskCluster[ReplicatedDiskOptions]):
             if given_up or back.server is not None or back.mounted is not None or not back.side.serves:
                 self._serve_anew(back, until)
             self._mirror(other, back, everything=True, until=until)
+
+    def give_up(self) -> None:
+        """All programs of both nodes."""
+        self._given_up = True
+        for node in self._nodes.values():
+            self._signal(node, signal.SIGKILL)
 
     def _serve_anew(self, node: _Node, until: Until) -> None:
         with suppress(RunError):  # it was killed, and says so

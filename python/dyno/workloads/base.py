@@ -138,10 +138,14 @@ _ROUNDING_NS = 1_000_000
 
 @dataclass(frozen=True)
 class Checked:
-    """What a look at the store after a run found. `wrong` says in a line what is not as it must be."""
+    """What a look at the store after a run found. `wrong` says in a line what is not as it must be.
+
+    `notes` tell the reader that it was looked at, which is true of no run that ended before.
+    """
 
     status: dict[str, float] = field(default_factory=dict)
     wrong: str | None = None
+    notes: tuple[str, ...] = ()
 
 
 class Workload(ABC, Generic[O]):

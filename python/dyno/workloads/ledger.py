@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 from typing import Annotated, Any
 
@@ -16,6 +15,8 @@ from dyno.workloads.base import Checked, Runner
 from dyno.workloads.driving import SERVERS, DrivenWorkload, DrivingOptions, with_limits
 
 _WRONG = {"lost": "acknowledged and absent", "duplicated": "there more than once", "altered": "not as written"}
+
+LOOKED_FOR = "After each run every acknowledged row was looked for in the store."
 
 
 class StaleReads(Frozen):
@@ -75,10 +76,6 @@ class LedgerWorkload(DrivenWorkload[LedgerOptions]):
             "server": {"kind": other.backend, **other.settings},
         }
 
-    def notes(self) -> Iterator[str]:
-        """What became of the rows."""
-        yield "After each run every acknowledged row was looked for in the store."
-
     def check(self, runner: Runner, endpoint: Endpoint, seed: int) -> Checked:
         """Lost, duplicated and altered rows fail the run; one that was never acknowledged may be there."""
         acknowledged = [str(folder) for folder in core.folders(runner, self.options.drivers)]
@@ -92,7 +89,7 @@ class LedgerWorkload(DrivenWorkload[LedgerOptions]):
             for name, what in _WRONG.items()
             if found[name]
         ]
-        return Checked(status, "; ".join(wrong) or checked.wrong)
+        return Checked(status, "; ".join(wrong) or checked.wrong, (LOOKED_FOR,))
 
     def written(self) -> dict[str, float]:
         """The payload of a row; what it is known by is not counted."""

@@ -215,6 +215,24 @@ def test_the_report_leads_with_rejoin_and_what_it_cost_those_who_asked() -> None
     )
 
 
+def test_a_driver_that_ended_before_the_cluster_was_whole_is_no_store_that_answered_nobody() -> None:
+    """The summary had said that nothing succeeded until the driver ended, of a cluster that served all the while."""
+    cut = {"whole_ns": 1 + 31 * 10**9, "watched_s": 30.0, "at_least": {"rejoin_outage": 0.4}}
+    kept = {"whole_ns": 1 + 29 * 10**9, "watched_s": 30.0}
+    back = {"rejoin": 21.0}
+    found = failover(
+        run(1, 1.0, responses={**back, "rejoin_outage": 0.5}, **kept), run(2, 1.0, responses=back, **cut)
+    )
+    assert found.cut_short == 1
+    assert (
+        "; in 1 of 2 it was not whole before the driver ended, so that this time is not known but to be at least "
+        "400 ms: lengthen workload.duration."
+    ) in found.sentence
+    assert "not over" not in found.sentence
+    all_cut = failover(*(run(number, 1.0, responses=back, **cut) for number in (1, 2)))
+    assert "nothing succeeded for at least 400 ms (median); in 2 of 2 it was not whole" in all_cut.sentence
+
+
 def test_a_cluster_that_did_not_become_whole_rejoins_later_than_all_that_did() -> None:
     never = {"at_least": {"rejoin": 300.0}}
     found = failover(

@@ -73,6 +73,25 @@ def micro(values: Sequence[float]) -> list[float]:
     return [value * 1e-6 for value in values]
 
 
+def test_what_nodes_in_namespaces_send_is_not_read_off_the_machines_own_interfaces() -> None:
+    """`net.sent` stood beside clusters as 3 bytes an operation, since their nodes have a network of their own."""
+    of, used = plan(), {}
+    runs = Runs(of)
+    for block in range(3):
+        for cell in (0, 1):
+            runs.add(cell, block, 100.0)
+            used[len(runs)] = usage({"net.sent": 3.0, "net.packets": 0.1, "server.cpu": 1e-5})
+    clusters = [
+        run.model_copy(update={"responses": {**run.responses, "network_sent_per_op": 900.0}}) if run.slot.cell else run
+        for run in runs
+    ]
+    findings = analyse(of, clusters, ended=None, used=used)
+    assert (figure(findings, "net.sent", 0).mean, figure(findings, "net.sent", 1).n) == (3.0, 0)
+    assert figure(findings, "net.packets", 1).n == 0
+    assert (figure(findings, "nodes.sent", 1).mean, figure(findings, "nodes.sent", 0).n) == (900.0, 0)
+    assert "nodes.sent" in FOREMOST
+
+
 def test_a_target_may_be_of_what_was_used() -> None:
     def judged(bound: str) -> str:
         target = Target(response="server.cpu", bound=bound)

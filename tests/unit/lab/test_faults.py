@@ -44,6 +44,7 @@ class Fake:
         self.asked = 0
         self.mending: Exception | None = None
         self.heals = True
+        self.given_up = threading.Event()
 
     def strike(self, fault: Fault, rng: random.Random) -> Struck:
         self.done.append(("strike", time.monotonic()))
@@ -54,6 +55,9 @@ class Fake:
         self.done.append(("mend", time.monotonic()))
         if self.mending is not None:
             raise self.mending
+
+    def give_up(self) -> None:
+        self.given_up.set()
 
     def whole(self) -> bool:
         self.asked += 1
@@ -143,11 +147,35 @@ def test_a_user_who_ends_it_does_not_wait_until_the_cluster_is_whole(fake: Fake)
     striker = Striker(fake, plan(whole_s=60.0), seed=3, limit=5.0)
     striker.begin()
     striker.measuring(time.monotonic())
-    until(lambda: striker.struck is not None)
+    until(lambda: fake.asked > 0)
     with pytest.raises(RunError, match="not whole yet as the user ended it"):
         striker.end(lambda: True)
-    assert [what for what, _ in fake.done] == ["strike", "mend"], "it is mended all the same"
     assert striker.not_whole_ns is None, "how long it would have taken nobody knows"
+
+
+def test_a_user_who_ends_it_during_a_fault_does_not_wait_until_it_is_mended(fake: Fake) -> None:
+    """Ctrl-C while a disk was full had a minute of silence: the server was started again, and asked to join."""
+    striker = Striker(fake, plan(lasts=None), seed=3, limit=5.0)
+    striker.begin()
+    striker.measuring(time.monotonic())
+    until(lambda: striker.struck is not None)
+    with pytest.raises(RunError, match="not mended, as the user ended it"):
+        striker.end(lambda: True)
+    assert [what for what, _ in fake.done] == ["strike"], "stop takes it back"
+
+
+def test_mending_that_waits_for_a_node_is_cut_short_by_ending_what_it_waits_for(fake: Fake) -> None:
+    def joins(_struck: Struck, _limit: float) -> None:
+        assert fake.given_up.wait(30), "a node that never joins"
+        raise RunError("n2 ended as it joined")
+
+    fake.mend = joins  # type: ignore[method-assign]
+    striker = Striker(fake, plan(), seed=3, limit=60.0)
+    striker.begin()
+    striker.measuring(time.monotonic())
+    until(lambda: striker.mended_ns is not None)
+    with pytest.raises(RunError, match="ended as it joined"):
+        striker.end(lambda: True)
 
 
 def test_a_time_without_a_success_that_the_end_of_the_driver_cuts_off_leaves_how_many_fail_unknown() -> None:

@@ -20,6 +20,12 @@ def test_the_first_signal_asks_and_the_second_ends_at_once(number: int) -> None:
             os.kill(os.getpid(), number)
 
 
+def test_the_first_signal_is_answered_at_once(capfd: pytest.CaptureFixture[str]) -> None:
+    with Interrupt():
+        os.kill(os.getpid(), signal.SIGINT)
+        assert capfd.readouterr().err.startswith("dyno: interrupted; putting things back ...")
+
+
 def test_who_waits_hears_of_the_first_signal_at_once_and_of_none_afterwards() -> None:
     heard: list[str] = []
     with Interrupt() as interrupt, interrupt.telling(lambda: heard.append("now")):
