@@ -32,7 +32,7 @@ from dyno.analysis import (
     usages,
     why_unmeasured,
 )
-from dyno.design import FEWEST_BLOCKS, forecast, of_pilot
+from dyno.design import FEWEST_BLOCKS, Forecast, forecast, of_pilot
 from dyno.hosts import LocalHost, UndoJournal, tools, undo
 from dyno.hosts.doctor import examine
 from dyno.hosts.environment import capture, differences
@@ -41,6 +41,7 @@ from dyno.hosts.leftovers import UndoError
 from dyno.hosts.local import core_binary
 from dyno.lab import Ending, Interrupt, Lab, Rooms, refuse_full_disk
 from dyno.lab.counting import INSTRUCTIONS, LENGTH, counting, shortened
+from dyno.lab.expected import expected, too_late_to_be_seen
 from dyno.model.base import RunError, UserError
 from dyno.model.disturbances import disturbances
 from dyno.model.findings import Findings
@@ -51,10 +52,17 @@ from dyno.model.responses import lookup
 from dyno.model.responses import names as response_names
 from dyno.model.run import Outcome, RunRecord
 from dyno.model.selfcheck import Scale, Selfcheck
-from dyno.model.study import Cell, Study
+from dyno.model.study import Study
 from dyno.model.units import parse_duration, parse_share
 from dyno.model.usage import Usage
-from dyno.planning import ORDER_IS_FIXED, cells_without_spread, prospect_as_json, show_plan, show_prospect
+from dyno.planning import (
+    ORDER_IS_FIXED,
+    cells_without_spread,
+    prospect_as_json,
+    show_plan,
+    show_prospect,
+    why_too_short,
+)
 from dyno.probing import build_probe, told
 from dyno.progress import listener
 from dyno.report import to_csv, to_json
@@ -72,9 +80,7 @@ from dyno.study.errors import not_found
 DONE, NOT_OK, BAD_INPUT, CANNOT_TELL, INTERRUPTED = 0, 1, 2, 3, 130
 
 _RESULTS = Path("results")
-_AROUND_RUN_S = {"embedded": 0.2, "server": 2.0, "container": 4.0}
-"""What is around a run on top of driving it, by what it is of; only for the estimate of `dyno plan`."""
-
+_MOST_CHANGES, _MOST_OF_CHANGE = 3, 100  # of an ended session, and characters of each, that a command begins with
 _SEED = 1  # of the simulation; that of `benchmarks/coverage.py`
 
 P = ParamSpec("P")
@@ -140,6 +146,7 @@ def main() -> None:
 def check(file: Path, scale: str | None, overrides: tuple[str, ...]) -> int:
     """Validate a study file without running it."""
     study = check_file(file, scale, overrides)
+    _warn(Rooms.open(), study)
     click.echo(f"{file}: good ({len(study.cells)} cells of {len(study.factors)} factors at scale {study.scale})")
     return DONE
 
@@ -192,10 +199,10 @@ def plan(
     study = load(file, rooms.kinds(), scale=scale, overrides=overrides)
     if pilot_blocks is not None and study.stages is not None:
         raise UserError("stages: what a study of two stages compares is known only once it is picked; it has no pilot")
-    _warn_of_order(study)
+    _warn(rooms, study)
     console = Console(highlight=False)
     if form == "table":
-        show_plan(study, forecast(study, _seconds_of_runs(rooms, study)), blocks, console)
+        show_plan(study, *_time_of(rooms, study, results), blocks, console)
     elif pilot_blocks is None:
         click.echo(study.model_dump_json(indent=1))
     return DONE if pilot_blocks is None else _pilot(rooms, study, file, pilot_blocks, wanted, form, results, work)
@@ -215,18 +222,17 @@ def _effect(text: str | None, pilot_blocks: int | None) -> float | None:
     return effect
 
 
-def _seconds_of_runs(rooms: Rooms, study: Study) -> dict[int, float | None]:
-    seconds: dict[int, float | None] = {}
-    for cell in study.cells:
-        kind = rooms.workloads[cell.workload.kind]
-        expected = kind(kind.Options.model_validate(cell.workload.options)).expected_seconds()
-        seconds[cell.index] = None if expected is None else expected + _AROUND_RUN_S[_lives(rooms, cell)]
-    return seconds
+def _time_of(rooms: Rooms, study: Study, root: Path) -> tuple[Forecast, str]:
+    """How long it takes, and what that rests on."""
+    found = expected(rooms, study, list_results(root, study.study))
+    return forecast(study, found.seconds), found.basis
 
 
-def _lives(rooms: Rooms, cell: Cell) -> str:
-    lives = rooms.lives(cell)
-    return "container" if lives.in_container else "embedded" if lives.embedded else "server"
+def _warn(rooms: Rooms, study: Study) -> None:
+    """Of what the study is allowed to ask for, and may not have meant."""
+    _warn_of_order(study)
+    for hint in too_late_to_be_seen(rooms, study):
+        click.echo(f"dyno: {hint}", err=True)
 
 
 def _warn_of_order(study: Study) -> None:
@@ -365,7 +371,9 @@ def run(file: Path, scale: str, overrides: tuple[str, ...], results: Path, work:
     """Run a study, and write its report."""
     rooms = Rooms.open()
     study = load(file, rooms.kinds(), scale=scale, overrides=overrides)
-    _warn_of_order(study)
+    _warn(rooms, study)
+    if (why := why_too_short(study, _time_of(rooms, study, results)[0])) is not None:
+        click.echo(f"dyno: {why}", err=True)
     done, ending = _carry_out(rooms, study, file, core_binary(), results, work, resume=resume)
     return _conclude(done.folder, ending)
 
@@ -929,9 +937,16 @@ def clean() -> int:
     return NOT_OK if any(each.stuck for each in cleaned) else DONE
 
 
+def _some(changes: Sequence[str]) -> str:
+    """The first few of them, in a line of a reader's length."""
+    shown = [each if len(each) <= _MOST_OF_CHANGE else f"{each[: _MOST_OF_CHANGE - 3]}..." for each in changes]
+    more = len(shown) - _MOST_CHANGES
+    return "; ".join(shown[:_MOST_CHANGES]) + (f"; and {more} more" if more > 0 else "")
+
+
 def _undo_leftovers() -> None:
     for each in undo.clean():
         if each.undone:
-            click.echo(f"dyno: undid what an ended session left: {'; '.join(each.undone)}", err=True)
+            click.echo(f"dyno: undid what an ended session left: {_some(each.undone)}", err=True)
         for change in each.stuck:
             click.echo(f"dyno: an ended session left what cannot be undone: {change}; see `dyno clean`", err=True)

@@ -34,8 +34,11 @@ _RESOLUTIONS = {
 _CLEAR = "no main effect and no interaction of two factors is confounded with another"
 
 
-def show_plan(study: Study, time: Forecast, blocks: int, console: Console) -> None:
-    """The design, its cells, what is confounded, the order of the first `blocks`, when it stops, how long it takes."""
+def show_plan(study: Study, time: Forecast, basis: str, blocks: int, console: Console) -> None:
+    """The design, its cells, what is confounded, the order of the first `blocks`, when it stops, how long it takes.
+
+    `basis` says what that time is made of.
+    """
     console = _as_wide_as_needed(console)
     _print(console, Text(study.question, style="bold"))
     for line in _design(study):
@@ -60,7 +63,7 @@ def show_plan(study: Study, time: Forecast, blocks: int, console: Console) -> No
             *_compares(second),
             *_rule(second),
         )
-    for line in (*lines, *_time(time)):
+    for line in (*lines, *_time(study, time, basis)):
         _print(console, line)
 
 
@@ -234,10 +237,25 @@ def _rule(study: Study) -> Iterator[str]:
         )
 
 
-def _time(time: Forecast) -> Iterator[str]:
+def _time(study: Study, time: Forecast, basis: str) -> Iterator[str]:
     least = "not known before the first block" if time.least is None else f"from {format_duration(time.least)}"
     most = "" if time.most is None else f", at most {format_duration(time.most)}"
     yield f"estimated time: {least}{most}"
+    if time.fewest is not None:
+        yield f"  of {basis}"
+    if (why := why_too_short(study, time)) is not None:
+        yield why
+
+
+def why_too_short(study: Study, time: Forecast) -> str | None:
+    """Why the budget will end a study before it has its fewest blocks; None where it is not known to."""
+    budget = study.replicates.budget
+    if budget is None or time.fewest is None or time.fewest <= budget:
+        return None
+    return (
+        f"replicates.budget: {format_duration(budget)} are too short for min {study.replicates.min}, which takes about "
+        f"{format_duration(time.fewest)}: raise the budget, or the study ends before"
+    )
 
 
 # What a pilot says

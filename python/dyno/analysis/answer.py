@@ -23,7 +23,7 @@ MANY = 6  # combinations; of more, what all say together is the answer, beside h
 MOST_PAIRS = 3  # more clauses than this are not an answer any more but a table
 MOST_OF_CAUSE = 200  # characters; the run's own record has all of it
 # A command that went wrong, which may be long, and what it said; of several that called each other the last one told.
-_SAID = re.compile(r".*ended with status -?\d+[^:]*: (?P<why>.+)")
+_SAID = re.compile(r".*ended with status -?\d+[^:]*: (?P<why>.+?)(; the command was `[^`]*`)?")
 _COMMAND = re.compile(r"`(?P<program>[^\s`]+)[^`]*` (?P<why>.+)")
 
 

@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 
 from dyno.analysis.usage import EVENTS
+from dyno.model.faults import OF_FAULTS
 from dyno.model.run import Outcome, RunRecord
 from dyno.model.study import Study
 from dyno.model.usage import is_resource, resources, shares
@@ -24,6 +25,10 @@ def why_unmeasured(study: Study, runs: Sequence[RunRecord], response: str) -> st
         return why
     if why := why_no_cycles(study, response):
         return why
+    if response in OF_FAULTS:
+        if any(run.faulted is not None for run in runs):
+            return "no ok run knows it: see the figures of each fault (--format json, failovers)"
+        return "nothing was struck in these runs (faults)"
     watched = is_resource(response) and not response.startswith(_OF_OTHERS)
     if not response.endswith(".util") and not watched:
         return ""

@@ -44,6 +44,8 @@ class Blocks:
         self._first = first
         self._cells = {cell.index: _Cell(lost_in_a_row=GIVE_UP_AFTER * (cell.index in never)) for cell in study.cells}
         self._attempt = 0
+        self.refused = False
+        """Whether a cell was given up at once, since a setting of it was refused."""
         self.block = first - 1
         self.left: list[int] = []
         self.begin_next()
@@ -84,6 +86,8 @@ class Blocks:
             cell.values[run.slot.block] = value
             cell.times[run.slot.block] = run.run
             cell.lost_in_a_row = 0
+        elif run.permanent:
+            cell.lost_in_a_row, self.refused = GIVE_UP_AFTER, True
         elif self._attempt < self._study.replicates.retries:
             self._attempt += 1
             return

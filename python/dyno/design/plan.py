@@ -19,7 +19,7 @@ from dyno.model.looks import GIVE_UP_AFTER, looks
 from dyno.model.run import RunRecord, Slot
 from dyno.model.stages import COMPARING, PICKING, choices, comparing, looks_at_picks, picking
 from dyno.model.study import Study
-from dyno.model.units import format_duration, format_percent
+from dyno.model.units import counted, format_duration, format_percent
 
 _MOST_OF_PICKING = 0.5
 """Of the budget, what stage one may take for its fewest blocks where its share is smaller."""
@@ -139,22 +139,26 @@ class Design:
         rule = self._study.replicates
         blocks, lost = self._blocks.begun, self._blocks.lost
         if self._blocks.all_lost:
-            return Stop(f"every cell failed {GIVE_UP_AFTER} blocks in a row", converged=False)
+            why = ", or has a setting that was refused" if self._blocks.refused else ""
+            return Stop(f"every cell failed {GIVE_UP_AFTER} blocks in a row{why}", converged=False)
         reached = self._reached()
         narrow = reached is not None and reached <= rule.precision and self._fewest() >= self._rule.looks.first
         precise = narrow and not lost
         if narrow:
-            without = f", save {lost} cells that failed" if lost else ""
+            without = f", save {counted(lost, 'cell')} that failed" if lost else ""
             return Stop(
-                f"every interval is within {format_percent(rule.precision)} after {blocks} blocks{without}",
+                f"every interval is within {format_percent(rule.precision)} after {counted(blocks, 'block')}{without}",
                 converged=precise,
             )
         if blocks >= rule.max:
-            return Stop(f"the maximum of {rule.max} blocks was reached", converged=precise)
+            return Stop(f"the maximum of {counted(rule.max, 'block')} was reached", converged=precise)
         if rule.budget is not None and self._with_another_block() > rule.budget:
             limit = format_duration(rule.budget)
+            short = f"; min {rule.min} not reached: raise replicates.budget" if blocks < rule.min else ""
             return Stop(
-                f"another block would have passed the budget of {limit}; {blocks} blocks were run", converged=precise
+                f"another block would have passed the budget of {limit}; {counted(blocks, 'block')} "
+                f"{'was' if blocks == 1 else 'were'} run{short}",
+                converged=precise,
             )
         return None
 
@@ -179,10 +183,14 @@ class Design:
 
 @dataclass(frozen=True)
 class Forecast:
-    """About how long a study takes, in seconds; None where it depends on the system."""
+    """About how long a study takes, in seconds; None where it depends on the system.
+
+    `fewest` is of the fewest blocks, whether or not the budget holds them.
+    """
 
     least: float | None
     most: float | None
+    fewest: float | None = None
 
 
 def forecast(study: Study, seconds_of_run: Mapping[int, float | None]) -> Forecast:
@@ -194,10 +202,11 @@ def forecast(study: Study, seconds_of_run: Mapping[int, float | None]) -> Foreca
         least, most = looks(study).first * sum(known.values()), rule.max * sum(known.values())
         if study.stages is not None:
             least, most = _of_stages(study, known)
+    fewest = least
     if rule.budget is not None:
         most = rule.budget if most is None else min(most, rule.budget)
         least = None if least is None else min(least, most)
-    return Forecast(least, most)
+    return Forecast(least, most, fewest)
 
 
 def _of_stages(study: Study, seconds: Mapping[int, float]) -> tuple[float, float]:

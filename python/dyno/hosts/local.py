@@ -27,6 +27,7 @@ from dyno.hosts.volumes import Until, Volumes
 from dyno.model.base import RunError, UserError
 from dyno.model.study import FileSystem, Machine
 
+_LONG_COMMAND = 200  # characters; behind such a one nobody would come to the cause
 _PASS_ON = 'cat >/dev/null; kill -s "$1" "$2" 2>/dev/null'
 """For a shell: at the end of its standard input, which dyno holds however it ends, send a signal to a process."""
 
@@ -166,7 +167,13 @@ class LocalHost:
         if status != 0:
             # Some programs, such as e2fsck, complain by their standard output.
             why = process.complaint(telling=telling) or gist(said) or "it said nothing"
-            raise RunError(f"`{' '.join(argv)}` ended with status {status}: {why}")
+            command = f"`{' '.join(argv)}`"
+            if len(command) <= _LONG_COMMAND:
+                raise RunError(f"{command} ended with status {status}: {why}")
+            # A loader's name says nothing of what it starts.
+            name = Path(argv[0]).name
+            name = log.name if name.startswith("ld-") else name
+            raise RunError(f"{name} ended with status {status}: {why}; the command was {command}")
         return said
 
     def temporary_folder(self, path: Path) -> Path:

@@ -27,7 +27,7 @@ from dyno.lab.meter import MachineMeter, Meter, Metered, operations
 from dyno.lab.runner import WatchedRunner
 from dyno.lab.saturation import driver_use
 from dyno.lab.sites import Site, kernel_settings
-from dyno.model.base import InvalidRun, Killed, RunError, Scalar
+from dyno.model.base import InvalidRun, Killed, Refused, RunError, Scalar
 from dyno.model.endpoint import Endpoint
 from dyno.model.outage import Outage
 from dyno.model.run import (
@@ -90,6 +90,7 @@ class Execution:
     versions: dict[str, str]
     intervention: Intervention | None = None
     disk_full: bool = False
+    permanent: bool = False
     _steps: list[StepTime] = field(default_factory=list)
     _wrong: Step | None = None
     _begun: float = 0.0
@@ -144,6 +145,7 @@ class Execution:
         except RunError as error:
             outcome, cause = Outcome.FAILED, self._told(error)
             self.disk_full = isinstance(error, DiskFull)
+            self.permanent = isinstance(error, Refused)
         except Exception as error:  # noqa: BLE001 - a defect in one kind must not lose the others' runs
             outcome, cause = Outcome.FAILED, self._defect(error)
         finally:
@@ -843,6 +845,7 @@ class Execution:
             intervened=self._intervened,
             faulted=self._faulted(),
             halted=self.disk_full and outcome is Outcome.FAILED,
+            permanent=self.permanent and outcome is Outcome.FAILED,
         )
 
 

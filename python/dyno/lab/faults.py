@@ -81,7 +81,7 @@ class Striker:
     def end(self, interrupted: Callable[[], bool] = lambda: False) -> None:
         """The driver has ended: have it mended, and wait until the cluster is whole.
 
-        Where the user wants it all to end neither is waited for: whatever was struck is taken back as the cluster stops.
+        Where the user wants it all to end neither is waited for: what was struck is taken back as the cluster stops.
         Raises RunError where it was not struck, not mended, or is not whole within its limit.
         """
         if interrupted():

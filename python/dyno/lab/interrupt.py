@@ -10,7 +10,9 @@ from types import FrameType
 from typing import Final
 
 _AGAIN_S: Final = 5.0
-_SAID: Final = "dyno: interrupted; putting things back ... (interrupt again to end at once: `dyno clean` does the rest)\n"
+_SAID: Final = (
+    "dyno: interrupted; putting things back ... (interrupt again to end at once: `dyno clean` does the rest)\n"
+)
 
 
 class Interrupt:

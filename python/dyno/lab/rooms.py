@@ -17,6 +17,7 @@ from dyno.model.study import Cell, Kinds, KindSpec, Mismatch, Study
 from dyno.observers.base import Observer
 from dyno.systems.base import System
 from dyno.systems.cluster import Cluster
+from dyno.systems.server import ServerOptions
 from dyno.workloads.base import Workload
 
 
@@ -66,6 +67,8 @@ class Rooms:
                 f"{', '.join(sorted(can))}"
             )
             return Mismatch("workload.kind", text, cell)
+        if (misplaced := self._option_of_others(cell)) is not None:
+            return misplaced
         if self.deployments[cell.deployment].in_container and not system.brings_recipe:
             able = [name for name, other in self.systems.items() if other.brings_recipe]
             text = (
@@ -112,6 +115,21 @@ class Rooms:
             return Mismatch("intervene", f"{cell.intervention.kind}: {why} ({cell.name})", cell)
         return None
 
+    def _option_of_others(self, cell: Cell) -> Mismatch | None:
+        """A key that is dyno's own option of other kinds: the server of this one would be given it as a setting."""
+        given = self.systems[cell.system.kind].Options.model_validate(cell.system.options).model_extra or {}
+        for key in sorted(given):
+            having = [
+                name
+                for name, kind in sorted(self.systems.items())
+                if key in kind.Options.model_fields and issubclass(kind.Options, ServerOptions)
+            ]
+            if having:
+                others = f"{', '.join(having)} {'have' if having[1:] else 'has'} it"
+                text = f"{cell.system.kind} has no such option: leave it out; {others} ({cell.name})"
+                return Mismatch(f"system.config.{key}", text, cell)
+        return None
+
     def _unstruck(
         self, cell: Cell, system: type[System[Any]], options: Any, workload: Workload[Any]
     ) -> tuple[str, str] | None:
@@ -137,18 +155,22 @@ class Rooms:
             )
         seconds = workload.measured_seconds()
         if seconds is None:
-            return "workload", "a fault is struck within a time that is known: give a duration, and no operations"
+            return (
+                "workload.duration",
+                "a fault is struck within a time that is known: give a duration, and no operations (duration: 60 s)",
+            )
         if plan.to_s >= seconds:
             return (
                 f"{key}.at",
-                f"the measured part ends after {seconds:g} s, and the fault may be struck at {plan.to_s:g} s",
+                f"raise workload.duration, or strike sooner: the measured part ends after {seconds:g} s, and the fault "
+                f"may be struck at {plan.to_s:g} s",
             )
         if (lasts := plan.fault.lasts) is not None and plan.to_s + lasts > seconds:
             # It would be mended as the driver ends, sooner than was asked and without anybody who sees it.
             return (
                 f"{key}.lasts",
-                f"the measured part ends after {seconds:g} s, and the fault may last until {plan.to_s + lasts:g} s; "
-                "leave lasts out to have it mended when the driver has ended",
+                f"raise workload.duration above {plan.to_s + lasts:g} s: the fault may last until then, and the "
+                f"measured part ends after {seconds:g} s; or leave lasts out, to have it mended when the driver ended",
             )
         return None
 

@@ -36,6 +36,10 @@ class RunError(Exception):
     """A step of a run went wrong: the run is failed, and the message is its cause, in one line."""
 
 
+class Refused(RunError):
+    """A server does not take a setting that it was given: to try again would end in the same way."""
+
+
 class Killed(RunError):
     """The system was killed by SIGKILL, and not by dyno. By whom and why is not in the message."""
 

@@ -277,6 +277,9 @@ class RunRecord(Frozen):
         tuple[Event, ...], Field(description="what looks after the system did meanwhile, such as to promote a node")
     ] = ()
     halted: Annotated[bool, Field(description="the study was stopped here; its slot is tried again")] = False
+    permanent: Annotated[
+        bool, Field(description="a setting was refused: the cell is not tried again, since nothing would change")
+    ] = False
     intervened: Annotated[
         Intervened | None, Field(description="what was done to a resource meanwhile; None where nothing was")
     ] = None

@@ -214,7 +214,14 @@ class Replicates(Frozen):
         Field(description="mean: of each cell; ratio: of each comparison between levels of the compared factor"),
     ] = "mean"
     strict: Annotated[bool, Field(description="a cell that misses its precision makes the exit status 1")] = False
-    retries: Annotated[int, Field(ge=0, le=10, description="further attempts at a failed run within its block")] = 1
+    retries: Annotated[
+        int,
+        Field(
+            ge=0,
+            le=10,
+            description="further attempts at a failed run within its block; none where a server refused a setting",
+        ),
+    ] = 1
 
     @model_validator(mode="before")
     @classmethod

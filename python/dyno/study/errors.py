@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from dyno.model.base import UserError
 
+_WORD = re.compile("[^ ._-]+")
 _PROBLEM_LENGTH = 300
 _SOURCE_LENGTH = 120
 _LIST_LENGTH = 160
@@ -41,7 +43,7 @@ class Problem:
     def __str__(self) -> str:
         already_said = not self.key or self.place.source.startswith(f"--set {self.key}=")
         said = self.text if already_said else f"{shorten(self.key, _SOURCE_LENGTH)}: {self.text}"
-        return f"{self.place}: {shorten(printable(said), _PROBLEM_LENGTH)}"
+        return f"{self.place}: {_shorten_between_words(printable(said), _PROBLEM_LENGTH)}"
 
 
 class StudyError(UserError):
@@ -79,6 +81,15 @@ def shorten(text: str, length: int) -> str:
         return text
     tail = length // 4
     return f"{text[: length - tail - 3]}...{text[-tail:]}"
+
+
+def _shorten_between_words(text: str, length: int) -> str:
+    """As `shorten`, but a name of a list is there as a whole or not at all, as far as there are spaces."""
+    if len(text) <= length:
+        return text
+    tail = length // 4
+    begin, end = text[: length - tail - 5], text[-tail:]
+    return f"{begin.rpartition(' ')[0] or begin} ... {end.partition(' ')[2] or end}"
 
 
 def shown(value: object) -> str:
@@ -119,7 +130,11 @@ def nearest(name: str, known: Sequence[str]) -> str | None:
     """The known name that this one is probably meant to be, if any."""
     lowered = {candidate.lower(): candidate for candidate in known}
     near = difflib.get_close_matches(name.lower()[:200], lowered, n=1)
-    return lowered[near[0]] if near else None
+    if near:
+        return lowered[near[0]]
+    words = sorted(_WORD.findall(name.lower()))
+    # The same words in another order, as lost_rows for rows_lost.
+    return next((known for lower, known in lowered.items() if words and sorted(_WORD.findall(lower)) == words), None)
 
 
 def not_found(what: str, name: str, known: Iterable[str], plural: str) -> str:

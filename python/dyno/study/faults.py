@@ -10,7 +10,7 @@ from dyno.model.study import Cell, Factor, Level, Study
 from dyno.study.document import Document
 from dyno.study.errors import Place, Problem, not_found, shown
 from dyno.study.expectations import Known
-from dyno.study.tree import Branch, Node, plain
+from dyno.study.tree import Branch, Entry, Items, Leaf, Node, plain
 from dyno.study.validate import validate
 
 Faults = Sequence[tuple[FaultKind | None, FaultOptions | NoFaultOptions]]
@@ -35,6 +35,9 @@ def read_faults(root: Branch, known: Known, document: Document | None, problems:
             problems.append(Problem(entry.key_place, f"faults.{name}", text))
             continue
         given: Node = entry.node if plain(entry.node) is not None else Branch({}, entry.node.place)
+        if wrong := _slips(name, kind, entry, given):
+            problems.extend(wrong)
+            continue
         options: FaultOptions | NoFaultOptions | None
         if kind is None:
             options = validate(NoFaultOptions, root, ("faults", name), given, problems)
@@ -43,6 +46,26 @@ def read_faults(root: Branch, known: Known, document: Document | None, problems:
         if options is not None:
             known.chosen(_where(options), root, ("faults", name, "where"), problems)
             found.append((kind, options))
+    return found
+
+
+def _slips(name: str, kind: FaultKind | None, entry: Entry, given: Node) -> list[Problem]:
+    """A time without a window, and several levels where one is meant: what is told in terms of a type helps nobody."""
+    if not isinstance(given, Branch):
+        return []
+    found, at, where = [], given.get("at"), given.get("where")
+    form = "write from when to when it may be struck, such as at: [3 s, 3 s] for just then"
+    if kind is not None and at is None:
+        found.append(Problem(entry.key_place, f"faults.{name}.at", f"this required key is missing: {form}"))
+    elif kind is not None and isinstance(at, Leaf):
+        found.append(Problem(at.place, f"faults.{name}.at", f"{shown(plain(at))} is no window: {form}"))
+    for factor, level in where.entries.items() if isinstance(where, Branch) else ():
+        if isinstance(level.node, Items):
+            text = (
+                "one level is meant, not a list; strike all cells (no where), and leave out those that are not to be "
+                "by design.without"
+            )
+            found.append(Problem(level.node.place, f"faults.{name}.where.{factor}", text))
     return found
 
 

@@ -9,7 +9,7 @@ import random
 import signal
 from abc import abstractmethod
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, Protocol, TypeVar
+from typing import TYPE_CHECKING, ClassVar, Literal, Protocol, TypeVar
 
 from dyno.deployments.base import Running
 from dyno.deployments.native import NativeServer
@@ -96,6 +96,11 @@ class Cluster(System[O]):
     A fault is struck while the cluster is driven, from another thread than the one that drives it, and mended from
     there too. Its life is that of every system otherwise: what was struck and not mended, `stop` mends.
     """
+
+    forms_in_s: ClassVar[float] = 20.0
+    """About how long it is from restored data until it is ready, as in docs/clusters.md; only for estimates."""
+    rejoins_in_s: ClassVar[float] = 30.0
+    """The same from when mending a killed node begins until it is whole."""
 
     _network: Network | None = None
     """That of its nodes, between start and stop."""

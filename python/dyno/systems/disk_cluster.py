@@ -41,6 +41,7 @@ class DiskClusterOptions(ClusterOptions):
     """Of the cluster; every other key is a setting of MySQL, passed on as it is and read back."""
 
     ours = MysqlOptions.ours
+    besides_pool = 160 << 20
 
     nodes: Annotated[Literal[2], Field(description="a disk is kept twice")] = 2
     node_disk: Annotated[Size, Field(ge=_LEAST_DISK, description="of each of the two disks, in whole MiB")] = 512 * _MIB

@@ -121,6 +121,8 @@ class DrbdSystem(DiskCluster[DrbdOptions]):
 
     kind = "drbd"
     Options = DrbdOptions
+    forms_in_s = 90.0
+    rejoins_in_s = 44.0
 
     def __init__(self, options: DrbdOptions, place: Place) -> None:
         super().__init__(options, place)

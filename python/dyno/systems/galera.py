@@ -209,6 +209,8 @@ class GaleraSystem(ManagedCluster[GaleraOptions]):
 
     kind = "galera"
     Options = GaleraOptions
+    forms_in_s = 12.0
+    rejoins_in_s = 13.0
     by_majority = True
     own_files = ("galera.cache", "gvwstate.dat")
 

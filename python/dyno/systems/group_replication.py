@@ -64,6 +64,8 @@ View = dict[str, tuple[Role, str]]
 class GroupReplicationOptions(MysqlClusterOptions):
     """Settings of Group Replication are those of the servers: `group_replication_consistency` and others."""
 
+    besides_pool = 256 << 20  # its cache of messages among it
+
     ours = MysqlClusterOptions.ours | {
         f"{_PREFIX}{name}" for name in (
             "bootstrap_group", "enforce_update_everywhere_checks", "group_name", "group_seeds", "local_address",
@@ -113,6 +115,8 @@ class GroupReplicationSystem(ServerCluster[GroupReplicationOptions]):
 
     kind = "group-replication"
     Options = GroupReplicationOptions
+    forms_in_s = 18.0
+    rejoins_in_s = 22.0
     by_majority = True
 
     _router: Router | None = None

@@ -100,6 +100,9 @@ class InnodbOptions(ServerOptions):
     """Besides the server's own variables."""
 
     known = LEAVES_DATA_ALONE | frozenset(TELLING)
+    units: ClassVar[Mapping[str, str]] = {
+        f"{letter}{rest}": letter.upper() for letter in "KMGTPkmgtp" for rest in ("iB", "ib", "B", "b")
+    }
 
     check: Annotated[
         Literal["none", "checksums"],

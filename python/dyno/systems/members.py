@@ -17,9 +17,9 @@ from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal, TypeVar
+from typing import Annotated, Any, ClassVar, Literal, Self, TypeVar
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from dyno import sql
 from dyno.deployments.base import Deployment, Running
@@ -27,15 +27,15 @@ from dyno.deployments.native import Native
 from dyno.hosts.confinement import Confinement
 from dyno.hosts.networks import CLIENT
 from dyno.hosts.volumes import image_of
-from dyno.model.base import InvalidRun, RunError, Scalar
+from dyno.model.base import InvalidRun, KeyProblem, RunError, Scalar
 from dyno.model.endpoint import Endpoint
 from dyno.model.faults import Fault, FaultKind, Struck
 from dyno.model.study import FileSystem, Machine
-from dyno.model.units import Size
+from dyno.model.units import Size, format_size
 from dyno.systems.base import Place, files_below
 from dyno.systems.cluster import Cluster, NodeState, OfNode, Role, choose, facts_of_nodes
 from dyno.systems.innodb import InnodbOptions, InnodbSystem
-from dyno.systems.server import WHO, Asking
+from dyno.systems.server import WHO, Asking, binary_number
 
 PORT = 3306
 """Of every node, at its own address."""
@@ -43,6 +43,7 @@ LISTENING = ("--bind-address=0.0.0.0", f"--port={PORT}")
 ADMIN, ADMIN_PASSWORD = "dyno_admin", "dyno-admin"
 """Who looks after the cluster: dyno by the socket of each node, its manager by the network."""
 
+_DEFAULT_POOL = 128 << 20  # innodb_buffer_pool_size of MySQL and MariaDB
 _LOOK_EVERY_S = 0.05
 _ASK_LIMIT_S = 3.0
 _DISK_LIMIT_S = 120.0
@@ -58,6 +59,9 @@ T = TypeVar("T")
 
 class ClusterOptions(InnodbOptions):
     """Of the cluster; every other key is a setting of each node's server, passed on as it is and read back on all."""
+
+    besides_pool: ClassVar[int] = 64 << 20
+    """Bytes that a server of this kind is sure to take besides its buffer pool: with less it is killed as it starts."""
 
     connect: Annotated[Literal["tcp"], Field(description="clients come from a node of their own, by TCP")] = "tcp"
     stop: Annotated[Literal["clean"], Field(description="asked to end, all nodes at once")] = "clean"
@@ -76,6 +80,21 @@ class ClusterOptions(InnodbOptions):
             "need; if left out they are in folders of one file system",
         ),
     ] = None
+
+    @model_validator(mode="after")
+    def _a_server_fits_in_its_node(self) -> Self:
+        if self.node_memory is None:
+            return self
+        pool = binary_number(self.settings.get("innodb_buffer_pool_size", _DEFAULT_POOL))
+        least = (_DEFAULT_POOL if pool is None else pool) + self.besides_pool
+        if self.node_memory < least:
+            raise KeyProblem(
+                "node_memory",
+                f"{format_size(self.node_memory)} are too little for a server, which takes at least "
+                f"{format_size(self.besides_pool)} besides its buffer pool: write {format_size(least)} or more, or "
+                "lower innodb_buffer_pool_size",
+            )
+        return self
 
 
 O = TypeVar("O", bound=InnodbOptions)  # noqa: E741 - the options of one kind of server

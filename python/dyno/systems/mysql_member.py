@@ -22,6 +22,8 @@ HEARTBEAT = "dyno_cluster.heartbeat"
 class MysqlClusterOptions(ClusterOptions):
     """What every cluster of MySQL servers has."""
 
+    besides_pool = 160 << 20
+
     ours: ClassVar[frozenset[str]] = MysqlOptions.ours | {
         "enforce_gtid_consistency", "gtid_mode", "log_bin", "log_replica_updates", "performance_schema", "plugin_load",
         "plugin_load_add", "read_only", "relay_log", "relay_log_recovery", "report_host", "report_port", "server_id",

@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 import shutil
 import signal
-from collections.abc import Callable, Set
+from collections.abc import Callable, Mapping, Set
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field
 
@@ -82,6 +82,7 @@ class PostgresqlOptions(ServerOptions):
     """Besides the server's own parameters."""
 
     ours = _OURS
+    units: ClassVar[Mapping[str, str]] = {"KiB": "kB", "MiB": "MB", "GiB": "GB", "TiB": "TB"}
 
     data_checksums: Annotated[
         bool, Field(description="initdb --data-checksums: every page has one, and all are checked after each run")

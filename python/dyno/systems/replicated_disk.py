@@ -91,6 +91,8 @@ class ReplicatedDiskSystem(DiskCluster[ReplicatedDiskOptions]):
 
     kind = "replicated-disk"
     Options = ReplicatedDiskOptions
+    forms_in_s = 8.0
+    rejoins_in_s = 2.0
 
     def __init__(self, options: ReplicatedDiskOptions, place: Place) -> None:
         super().__init__(options, place)

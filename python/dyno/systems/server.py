@@ -29,7 +29,7 @@ from dyno.hosts.accounts import Account
 from dyno.hosts.leftovers import UndoError, remove_shared_memory
 from dyno.hosts.ports import free_port
 from dyno.hosts.process import Family
-from dyno.model.base import Frozen, InvalidRun, KeyProblem, Killed, RunError, Scalar
+from dyno.model.base import Frozen, InvalidRun, KeyProblem, Killed, Refused, RunError, Scalar
 from dyno.model.counters import Counters
 from dyno.model.endpoint import Endpoint
 from dyno.systems.base import AfterLoad, System, files_below
@@ -41,10 +41,18 @@ WHO: Mapping[str, str] = {"user": USER, "password": PASSWORD, "database": DATABA
 the server says of itself."""
 
 _LONGEST_SOCKET_PATH = 107  # sun_path of unix(7) has 108 bytes, and ends in a zero
+_SIZE = re.compile(r"(?P<number>\d+) *(?P<unit>[KMGTPkmgtp]i?[Bb])")
 _SETTING = re.compile(r"[a-z][a-z0-9_]*(\.[a-z][a-z0-9_]*)?")
 _LOOK_EVERY_S = 0.02
 _PATIENCE_S = 1.0  # with whoever is there and says nothing; doubled each time, for a server that is slow
 _LAST_LINES = 3
+_REFUSES_SETTING = re.compile(
+    # MySQL and MariaDB
+    "unknown (variable|option|suffix)|ambiguous option|error while setting value|option .* requires an argument|"
+    # PostgreSQL
+    "unrecognized configuration parameter|invalid value for parameter|is outside the valid range for parameter",
+    re.IGNORECASE,
+)
 _FAMILY_LIMIT_S = 5.0
 _DYING_TAKES_S = 5.0  # from the end of its connections to that of its process, which may have much to give back
 
@@ -69,6 +77,8 @@ class ServerOptions(Frozen):
     """Settings that the server has, and by no means all of them: a name that is one slip off is none."""
     choices: ClassVar[Mapping[str, tuple[str, ...]]] = {}
     """Of some settings all that they can be."""
+    units: ClassVar[Mapping[str, str]] = {}
+    """Units of sizes that the server does not know, with its own for each."""
 
     connect: Annotated[
         Literal["socket", "tcp"], Field(description="how clients reach it: a socket file, or TCP on 127.0.0.1")
@@ -97,6 +107,8 @@ class ServerOptions(Frozen):
                 raise KeyProblem(name, f"{name} is dyno's own to set")
             if name not in names and (meant := next((each for each in sorted(names) if _is_slip(name, each)), None)):
                 raise KeyProblem(name, f"unknown setting '{name}'; did you mean '{meant}'?")
+            if (size := _SIZE.fullmatch(str(value))) and (own := self.units.get(size["unit"])):
+                raise KeyProblem(name, f"the server would not take '{value}': write {size['number']}{own}")
             if (can_be := self.choices.get(name)) and not _is_among(value, can_be):
                 raise KeyProblem(name, f"should be one of {', '.join(can_be)}; not '{value}'")
         return self
@@ -309,7 +321,12 @@ class ServerSystem(System[O]):
             making.mkdir(mode=0o700, parents=True)
             if account := self._account():
                 accounts.give(making, account)
-            self.make_empty(making, deadline - time.monotonic())
+            try:
+                self.make_empty(making, deadline - time.monotonic())
+            except RunError as error:
+                if _REFUSES_SETTING.search(str(error)):
+                    raise Refused(*error.args) from error
+                raise
             making.rename(template)
         host.copy_tree(template, self.place.data, reflink=False, limit=deadline - time.monotonic())
 
@@ -463,7 +480,8 @@ class ServerSystem(System[O]):
             return Killed(f"{self.program} was killed by SIGKILL{when}")
         how = f"by {signal.Signals(-status).name}" if status < 0 else f"with status {status}"
         said = running.complaint(_LAST_LINES, self.telling)
-        return RunError(f"{self.program} {ended} {how}{when}: {said}{besides}")
+        why = f"{self.program} {ended} {how}{when}: {said}{besides}"
+        return Refused(why) if _REFUSES_SETTING.search(said) else RunError(why)
 
     def _end(self, running: Running, limit: float) -> int:
         self._running = self._endpoint = None

@@ -96,7 +96,10 @@ class DrivingOptions(Frozen):
     @model_validator(mode="after")
     def _can_be_driven(self) -> DrivingOptions:
         if self.operations is None and self.duration is None:
-            raise ValueError("give operations, or duration, or both (the first to come ends the run)")
+            raise ValueError(
+                "give operations, or duration, or both (the first to come ends the run); where faults are struck, "
+                "a duration"
+            )
         for name in ("arrivals", "min_rate_reached"):
             if self.rate is None and getattr(self, name) is not None:
                 raise ValueError(f"{name} is of an open loop alone: give a rate, or leave it out")

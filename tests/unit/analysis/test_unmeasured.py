@@ -27,6 +27,10 @@ def test_a_run_shorter_than_what_lies_between_two_samples_has_no_utilisation(opt
     assert why_unmeasured(plan, runs, "latency_p99") == ""
 
 
+def test_what_only_a_fault_shows_was_not_measured_since_nothing_was_struck() -> None:
+    assert why_unmeasured(study({}), [], "rejoin_outage") == "nothing was struck in these runs (faults)"
+
+
 def test_a_study_that_asked_for_no_observer_of_the_machine_is_told_so() -> None:
     plan = study({})
     assert why_unmeasured(plan, Runs(plan), "disk.util") == "the study has no observer `machine`, which measures it"

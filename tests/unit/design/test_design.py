@@ -159,6 +159,27 @@ def test_a_cell_is_tried_as_often_as_the_study_says_and_then_left_for_the_next_b
     assert order_of(cells(2, retries=0, max=3, min=3), {"A": "x"}).startswith("Ax B | A B | A B =>")
 
 
+def test_a_setting_that_was_refused_is_not_tried_again() -> None:
+    """Four runs failed in the same way, of which each took a server's start."""
+    design = Design(cells(1, retries=1, min=3, max=3))
+    slot = design.decide()
+    assert not isinstance(slot, Stop)
+    design.record(make_record(1, slot, Outcome.FAILED).model_copy(update={"permanent": True}))
+    stop = design.decide()
+    assert isinstance(stop, Stop)
+    assert stop.reason == "every cell failed 2 blocks in a row, or has a setting that was refused"
+    assert not stop.converged
+
+
+def test_a_budget_that_ends_a_study_before_min_says_what_to_raise() -> None:
+    _, stop = carry_out(cells(2, min=5, max=9, budget="10 s", precision="0.0001%"), values=wide, seconds=2.0)
+    assert stop is not None
+    assert stop.reason.endswith("2 blocks were run; min 5 not reached: raise replicates.budget")
+    _, stop = carry_out(cells(2, min=2, max=9, budget="10 s", precision="0.0001%"), values=wide, seconds=2.0)
+    assert stop is not None
+    assert stop.reason.endswith("2 blocks were run")
+
+
 def test_attempts_count_from_zero_in_each_block() -> None:
     records, _ = carry_out(cells(1, retries=2, min=2), {"A": "xx.x."})
     assert [(record.slot.block, record.slot.attempt) for record in records] == [(0, 0), (0, 1), (0, 2), (1, 0), (1, 1)]
@@ -168,7 +189,7 @@ def test_a_cell_that_loses_two_blocks_in_a_row_is_given_up_and_the_others_go_on(
     assert GIVE_UP_AFTER == 2
     told = order_of(cells(3, retries=1, min=4, max=4), {"B": "xxxx"})
     assert told == (
-        "A Bx Bx C | A Bx Bx C | A C | A C => every interval is within 1% after 4 blocks, save 1 cells that failed"
+        "A Bx Bx C | A Bx Bx C | A C | A C => every interval is within 1% after 4 blocks, save 1 cell that failed"
     )
 
 

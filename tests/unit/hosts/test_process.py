@@ -305,6 +305,13 @@ def test_a_command_that_fails_is_a_run_error_with_its_words(host: LocalHost, tmp
         host.run(["sh", "-c", "echo disk quota exceeded >&2; exit 4"], limit=LIMIT_S, log=tmp_path / "it")
 
 
+def test_a_long_command_stands_behind_its_cause(host: LocalHost, tmp_path: Path) -> None:
+    """Why a server did not take a setting was behind a kilobyte of its command."""
+    words = ["sh", "-c", "echo unknown variable foo >&2; exit 4", *(f"--option={number}" for number in range(50))]
+    with pytest.raises(RunError, match=r"^sh ended with status 4: unknown variable foo; the command was `sh -c .*`$"):
+        host.run(words, limit=LIMIT_S, log=tmp_path / "it")
+
+
 def test_a_command_that_takes_too_long_is_ended_and_a_run_error(host: LocalHost, tmp_path: Path) -> None:
     with pytest.raises(RunError, match=r"`sleep 1000` did not end within 0.05 s"):
         host.run(["sleep", "1000"], limit=0.05, log=tmp_path / "it")

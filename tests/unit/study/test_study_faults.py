@@ -79,22 +79,37 @@ def test_where_strikes_some_cells_and_leaves_the_others_as_they_are(tmp_path: Pa
     assert [(cell.levels["rate"], cell.levels["fault"]) for cell in study.cells] == [("100", "none"), ("200", "kill")]
 
 
+WINDOW = "write from when to when it may be struck, such as at: [3 s, 3 s] for just then"
 MISTAKES = {
     "an unknown kind": ("faults: {kil: {at: [1 s, 2 s]}}", "7: faults.kil: unknown kind 'kil'; did you mean 'kill'"),
-    "no window": ("faults: {kill: {}}", "7: faults.kill.at: this required key is missing"),
+    "no window": (
+        "faults: {kill: {}}",
+        f"7: faults.kill.at: this required key is missing: {WINDOW}",
+    ),
     "a window that ends before it begins": ("faults: {kill: {at: [3 s, 2 s]}}", "at: ends before it begins"),
     "a time without a unit": ("faults: {kill: {at: [1, 2]}}", "faults.kill.at[0]: 1 has no unit"),
-    "a time alone": ("faults: {kill: {at: 1 s}}", "faults.kill.at: should be a list"),
+    "a time alone": (
+        "faults: {kill: {at: 1 s}}",
+        f"faults.kill.at: '1 s' is no window: {WINDOW}",
+    ),
     "an unknown node": ("faults: {kill: {at: [1 s, 2 s], node: third}}", "faults.kill.node: should be one of"),
     "an unknown option": ("faults: {kill: {at: [1 s, 2 s], last: 2 s}}", "faults.kill.last: unknown key; did you mean"),
     "an option of nothing": ("faults: {none: {at: [1 s, 2 s]}}", "7: faults.none.at: unknown key"),
     "an unknown level": ("faults: {kill: {at: [1 s, 2 s], where: {rate: 3}}}", "unknown level '3'"),
+    "several levels": (
+        "faults: {kill: {at: [1 s, 2 s], where: {rate: [100, 200]}}}",
+        "7: faults.kill.where.rate: one level is meant, not a list",
+    ),
     "a list": ("faults: [kill]", "7: faults: should map kinds to their options"),
     "nothing": ("faults: {}", "7: faults: should map kinds to their options"),
-    "beyond the end": ("faults: {kill: {at: [5 s, 20 s]}}", "faults.kill.at: the measured part ends after 20 s"),
+    "beyond the end": (
+        "faults: {kill: {at: [5 s, 20 s]}}",
+        "at: raise workload.duration, or strike sooner: the measured part ends after 20 s",
+    ),
     "lasting beyond the end": (
         "faults: {kill: {at: [5 s, 10 s], lasts: 11 s}}",
-        "faults.kill.lasts: the measured part ends after 20 s, and the fault may last until 21 s; leave lasts out",
+        "faults.kill.lasts: raise workload.duration above 21 s: the fault may last until then, and the measured part "
+        "ends after 20 s; or leave lasts out",
     ),
     "beside doses": (
         "intervene: {sync-delay: {}}\nfaults: {kill: {at: [1 s, 2 s]}}",
@@ -127,6 +142,7 @@ KILL = "faults: {kill: {at: [1 s, 2 s]}}\n"
         ("one-node, config: {innodb_log_file_size: 8M}", "mariadb", "mariadb has no nodes that could be struck; "),
         (', rate: "${rate}"', ', rate: "${rate}", operations: 900', "give a duration, and no operations"),
         ("one-node, config: {innodb_log_file_size: 8M}", "one-node, config: {connect: tcp}", "only over its socket"),
+        (", duration: 20 s", "", "where faults are struck, a duration"),
     ],
 )
 def test_what_could_not_be_struck_is_refused(old: str, new: str, said: str, tmp_path: Path, kinds: Kinds) -> None:
