@@ -12,6 +12,14 @@ from dyno.report import tables
 
 HEADING = "What a failover costs"
 MEDIANS = "What each fault costs: medians, with intervals by order statistics"
+BESIDE = 6
+"""Responses beside each other on the page: with more the last column was cut off on a screen of usual width."""
+_ODD: Sequence[tuple[str, str]] = (
+    ("duplicated", "twice"),
+    ("altered", "altered"),
+    ("phantom", "never acknowledged"),
+    ("foreign", "foreign"),
+)
 _ON_TERMINAL = (
     "first_success",
     "former_throughput",
@@ -73,6 +81,11 @@ def responses(findings: Findings) -> list[FaultFigure]:
     for each in findings.failovers:
         found |= {figure.response: figure for figure in each.figures if figure.response not in found}
     return list(found.values())
+
+
+def odd_rows(findings: Findings) -> list[tuple[str, str]]:
+    """What some cell has rows of that are there and should not be: by the names of their counts, with headings."""
+    return [(name, head) for name, head in _ODD if any(getattr(each, name) for each in findings.failovers)]
 
 
 def unit(each: FaultFigure) -> str:

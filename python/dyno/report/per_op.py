@@ -159,8 +159,22 @@ def _ratios(found: Costs) -> Iterator[RenderableType]:
         for figures in found.cells
         if (entry := found.entries[figures[0].cell, each.name]).ratio is not None
     ]
-    told: Sequence[ResourceRatio] = [ratio for ratio in entries if ratio is not None]
+    told: Sequence[ResourceRatio] = [ratio for ratio in entries if ratio is not None and ratio.ratio is not None]
     for ratio in told[:MOST_RATIOS]:
-        yield Text(tables.plain(ratio.sentence), style="dim" if ratio.ratio is None else "")
+        yield Text(tables.plain(ratio.sentence))
     if len(told) > MOST_RATIOS:
         yield Text(f"and {len(told) - MOST_RATIOS:,} more (--format json)", style="dim")
+    without: dict[str, list[ResourceRatio]] = {}
+    for one in entries:
+        if one is not None and one.ratio is None:
+            without.setdefault(one.reason, []).append(one)
+    for reason, some in without.items():
+        yield Text(tables.plain(_without(reason, some)), style="dim")
+
+
+def _without(reason: str, some: Sequence[ResourceRatio]) -> str:
+    """One line for all that have no ratio for the same reason."""
+    if len(some) == 1:
+        return some[0].sentence
+    names = ", ".join(dict.fromkeys(each.resource for each in some))
+    return f"No ratio in {len(some):,} comparisons ({names}), since {reason}."

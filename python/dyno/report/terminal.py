@@ -34,7 +34,7 @@ from dyno.model.findings import (
     format_share,
 )
 from dyno.model.run import Step
-from dyno.model.units import format_percent
+from dyno.model.units import counted, format_percent
 from dyno.report.database import on_terminal as of_database
 from dyno.report.decisions import on_terminal as decided_on_terminal
 from dyno.report.failover import of_failovers
@@ -66,7 +66,7 @@ def show(findings: Findings, console: Console, chosen: Sequence[str] | None = No
     """Print the findings. `chosen` names the responses to show; None shows the one that decides."""
     shown = list(chosen) if chosen is not None else [findings.response]
     narrow = console.is_terminal and console.width < NARROW
-    parts: list[RenderableType] = [_head(findings)]
+    parts: list[RenderableType] = [_head(findings), *of_failovers(findings)]
     parts += decided_on_terminal(findings, shown)
     # Of a single level there was nothing to pick.
     if tuned := [choice for choice in findings.choices if len(choice.candidates) > 1]:
@@ -122,7 +122,6 @@ def show(findings: Findings, console: Console, chosen: Sequence[str] | None = No
             *(Text(_plain(line)) for line in verdict_lines(findings)),
         ]
     parts += show_hot_spots(findings)
-    parts += of_failovers(findings)
     parts += of_removal(findings)
     parts += of_switches(findings)
     _print(console, Group(*parts))
@@ -237,7 +236,7 @@ def _share(value: float | None) -> str:
 def _head(findings: Findings) -> Group:
     asked = f"{format_percent(findings.precision)} of the {findings.precision_of} of {findings.response}"
     confidence = f"{format_percent(findings.confidence)} confidence"
-    facts = f"{findings.runs:,} runs; {findings.ended}; precision asked for: {asked}, at {confidence}"
+    facts = f"{counted(findings.runs, 'run')}; {findings.ended}; precision asked for: {asked}, at {confidence}"
     return Group(
         *(Text(_plain(line), style="bold green") for line in findings.answer.split("\n")),
         Text(),

@@ -123,6 +123,8 @@ class MysqlReplicationSystem(ManagedCluster[MysqlReplicationOptions]):
 
     kind = "mysql-replication"
     Options = MysqlReplicationOptions
+    forms_in_s = 10.0
+    rejoins_in_s = 26.0
     besides = (MANAGER,)
 
     _source: str = ""
@@ -419,6 +421,8 @@ class MysqlReplicationSystem(ManagedCluster[MysqlReplicationOptions]):
                 line.rows("START REPLICA")  # to tell it once more whom to follow would have it forget what it received
             else:
                 self._make_replica(line, late=self._late(name))
+                # In semi-sync nothing is committed before: it tells what an outage waited for.
+                self._tell(f"{name} follows {self._source}")
             self._follows(name)
 
     def _source_has_all_of(self, replica: Line) -> bool:

@@ -33,7 +33,7 @@ def test_what_differs_in_nodes_and_seconds_alone_is_told_once_with_its_median() 
         run(4, 1),
     ) == [
         "The cluster's manager in 2 of 2 runs, 1.3 s after the fault (median): a node did not answer 3 times in a row; "
-        "a node was promoted within ... s (mode=async).",
+        "a node was promoted within 0.143 s (median; 0.085 to 0.2 s) (mode=async).",
         "The cluster's manager in 1 of 2 runs: a node joined (mode=async).",
     ]
 

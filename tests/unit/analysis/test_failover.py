@@ -220,9 +220,7 @@ def test_a_driver_that_ended_before_the_cluster_was_whole_is_no_store_that_answe
     cut = {"whole_ns": 1 + 31 * 10**9, "watched_s": 30.0, "at_least": {"rejoin_outage": 0.4}}
     kept = {"whole_ns": 1 + 29 * 10**9, "watched_s": 30.0}
     back = {"rejoin": 21.0}
-    found = failover(
-        run(1, 1.0, responses={**back, "rejoin_outage": 0.5}, **kept), run(2, 1.0, responses=back, **cut)
-    )
+    found = failover(run(1, 1.0, responses={**back, "rejoin_outage": 0.5}, **kept), run(2, 1.0, responses=back, **cut))
     assert found.cut_short == 1
     assert (
         "; in 1 of 2 it was not whole before the driver ended, so that this time is not known but to be at least "

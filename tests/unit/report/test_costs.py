@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import re
+from types import SimpleNamespace
 
 import fake_results
 import polars as pl
@@ -17,6 +18,7 @@ from dyno.analysis import analyse
 from dyno.model.run import Outcome
 from dyno.model.usage import FOREMOST, Usage
 from dyno.report import figures, terminal, to_csv, write
+from dyno.report.per_op import _without
 
 COST = {"server.cpu": 60e-6, "driver.cpu": 9e-6, "server.switches": 1.2, "disk.written": 900.0, "net.sent": 300.0}
 
@@ -273,3 +275,13 @@ def test_gaps_that_touch_are_one_and_many_stay_drawable() -> None:
     panels = len({row["panel"] for row in rows(figure)})
     assert figure.svg.count('fill="#8c8c8c"') == panels - 1
     assert "10 samples were not taken" in " ".join(texts(figure))
+
+
+def test_ratios_that_are_missing_for_one_reason_are_one_line() -> None:
+    """Of a study of sixty comparisons the terminal had sixty lines of `no ratio`."""
+    some = [
+        SimpleNamespace(resource=name, sentence=f"{name}: alone.") for name in ("disk.read", "disk.read", "net.sent")
+    ]
+    told = _without("it is 0 on both sides", some)  # type: ignore[arg-type]
+    assert told == "No ratio in 3 comparisons (disk.read, net.sent), since it is 0 on both sides."
+    assert _without("it is 0 on both sides", some[:1]) == "disk.read: alone."  # type: ignore[arg-type]

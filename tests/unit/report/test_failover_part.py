@@ -157,3 +157,49 @@ def test_a_study_without_faults_says_nothing_of_them(tmp_path: Path) -> None:
     page = write(results, findings, tmp_path).read_text()
     assert 'id="failover"' not in page
     assert figures.outages(findings) is None
+
+
+def test_a_report_of_faults_begins_with_what_a_failover_costs(tmp_path: Path) -> None:
+    results, findings = struck()
+    page = write(results, findings, tmp_path).read_text()
+    assert page.index('<section id="failover">') < page.index('<section id="cells">')
+    console = Console(file=io.StringIO(), width=200)
+    show(findings, console)
+    told = console.file.getvalue()  # type: ignore[attr-defined]
+    assert told.index("What a failover costs") < told.index("Before believing the figures")
+
+
+def test_mending_and_being_whole_are_marked_in_the_figure_around_the_fault(tmp_path: Path) -> None:
+    results, findings = struck()
+    figure = next(each for each in figures.around_faults(findings, results.runs, results.intervals))
+    assert "dashed, mending began; dotted, all was whole: medians" in words(figure.svg)
+
+
+def test_an_interval_without_an_upper_end_is_said_to_be_drawn_to_the_longest_that_was_seen() -> None:
+    _, findings = struck()
+    closed = figures.outages(findings)
+    each = findings.failovers[0]
+    told = tuple(
+        one.model_copy(update={"ci": (2.5, None)}) if one.response == "outage" else one for one in each.figures
+    )
+    of_open = findings.model_copy(update={"failovers": (each.model_copy(update={"figures": told}),)})
+    shown = figures.outages(of_open)
+    assert closed is not None
+    assert shown is not None
+    assert "without an upper end is drawn to" not in words(closed.svg)
+    assert "without an upper end is drawn to the longest outage that was seen" in words(shown.svg)
+
+
+def words(svg: str) -> str:
+    return " ".join(re.sub(r"<[^>]*>", " ", svg).split())
+
+
+def test_what_each_fault_costs_is_no_wider_than_a_screen(tmp_path: Path) -> None:
+    """Twelve columns beside each other were cut off at the right; columns of nothing but 0 are left out."""
+    results, findings = struck()
+    page = write(results, findings, tmp_path).read_text()
+    (section,) = re.findall(r'<section id="failover">.*?</section>', page, re.DOTALL)
+    heads = [re.findall(r"<th[ >]", head) for head in re.findall(r"<thead>.*?</thead>", section, re.DOTALL)]
+    assert max(map(len, heads[1:])) <= 7
+    assert ">never acknowledged<" in section
+    assert ">twice<" not in section

@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from statistics import median
 
 import altair as alt
 import polars as pl
 
 from dyno.model.findings import Failover, Findings
 from dyno.model.run import RunRecord
+from dyno.model.units import counted
 from dyno.report.figures.style import HUES, INK, MOST_ROWS, SOFT, WIDTH, Figure, Row, draw, heading, label, named
 
-AROUND_S = 60.0  # of the fault, that are drawn on either side
+AROUND_S = 90.0  # of the fault, that are drawn on either side
 MOST_RUNS = 30  # a cell; more curves would be a smear
 MOST_CELLS = 12  # of which curves are drawn
 _S = 1e9
 _ENDED = "ended"
 _UNENDED = "did not end while it was watched"
+_WITHOUT_END = " One without an upper end is drawn to the longest outage that was seen, and goes on."
+_MARKS = ("fault", "mended", "whole")
 _STEP = 34  # px of a row
 _STRUCK = HUES[5]
 
@@ -34,11 +38,9 @@ def outages(findings: Findings) -> Figure | None:
         rows += [{"cell": name, "seconds": value, "what": _UNENDED} for value in each.unended]
         if (outage := each.figure("outage")) is not None and outage.median is not None:
             low, high = outage.ci or (None, None)
-            # One without an end is drawn to the longest that was seen.
-            high = (
-                max(row["seconds"] for row in rows if row["cell"] == name) if low is not None and high is None else high
-            )
-            medians.append({"cell": name, "median": outage.median, "ci_low": low, "ci_high": high})
+            is_open = low is not None and high is None
+            high = max(row["seconds"] for row in rows if row["cell"] == name) if is_open else high
+            medians.append({"cell": name, "median": outage.median, "ci_low": low, "ci_high": high, "open": is_open})
     names = [label(each.levels) for each in shown]
     present = [what for what in (_ENDED, _UNENDED) if any(row["what"] == what for row in rows)]
     y = alt.Y("cell:N", sort=names, title=None, axis=alt.Axis(labelLimit=360))
@@ -53,9 +55,10 @@ def outages(findings: Findings) -> Figure | None:
         of_median.mark_tick(thickness=3, size=18, color=INK).encode(x=alt.X("median:Q", title=x_title)),
     )
     title = "How long outages were"
+    without_end = any(each["open"] for each in medians)
     below = (
         f"Each ring is a run. The tick is the median, the line its {findings.confidence * 100:.4g}% interval by order "
-        "statistics, where there are runs enough for one."
+        f"statistics, where there are runs enough for one.{_WITHOUT_END if without_end else ''}"
     )
     spec = chart.properties(width=WIDTH, height=alt.Step(_STEP), title=heading(title, below)).to_dict()
     data = {"outages": rows, "medians": medians}
@@ -71,7 +74,7 @@ def around_faults(
         struck = [run for run in runs if run.slot.cell == each.cell and run.faulted is not None][:MOST_RUNS]
         rows = [row for run in struck for row in _around(run, intervals(run.run))]
         if rows:
-            found.append(_curves(each, len(struck), rows))
+            found.append(_curves(each, len(struck), rows, _marks(struck)))
     return found
 
 
@@ -100,7 +103,20 @@ def _around(run: RunRecord, intervals: pl.DataFrame) -> Iterator[Row]:
             }
 
 
-def _curves(each: Failover, runs: int, rows: list[Row]) -> Figure:
+def _marks(struck: Sequence[RunRecord]) -> list[Row]:
+    """When mending began in half of the runs, and when all was whole: seconds since the fault."""
+    marks: list[Row] = [{"t": 0.0, "what": "fault"}]
+    faults = [run.faulted for run in struck if run.faulted is not None]
+    for what, times in (
+        ("mended", [(each.mended_ns - each.at_ns) / _S for each in faults if each.mended_ns is not None]),
+        ("whole", [(each.whole_ns - each.at_ns) / _S for each in faults if each.whole_ns is not None]),
+    ):
+        if times and (middle := median(times)) <= AROUND_S:
+            marks.append({"t": round(middle, 3), "what": what})
+    return marks
+
+
+def _curves(each: Failover, runs: int, rows: list[Row], marks: list[Row]) -> Figure:
     line = alt.Chart(named("around"))
     x = alt.X("t:Q", title="seconds since the fault")
     detail = alt.Detail("run:N")
@@ -112,13 +128,31 @@ def _curves(each: Failover, runs: int, rows: list[Row]) -> Figure:
         line.mark_line(strokeWidth=1, color=SOFT, strokeDash=[3, 3], opacity=opacity, clip=True).encode(
             x=x, y=alt.Y("failed:Q", title="operations a second"), detail=detail
         ),
-        alt.Chart(named("fault")).mark_rule(color=_STRUCK, strokeWidth=2).encode(x=alt.X("t:Q")),
+        alt.Chart(named("fault"))
+        .mark_rule(color=_STRUCK, strokeWidth=2)
+        .encode(
+            x=alt.X("t:Q"),
+            strokeDash=alt.StrokeDash(
+                "what:N", legend=None, scale=alt.Scale(domain=list(_MARKS), range=[[1, 0], [7, 4], [2, 3]])
+            ),
+        ),
     )
     title = f"Throughput around the fault: {label(each.levels)}"
     below = (
-        f"{runs} runs, a curve each, interval by interval. The orange line is where {each.title}. Dashed: operations "
-        "that failed. A backlog that is worked off afterwards is above the rate that was asked for."
+        f"{counted(runs, 'run')}, a curve each, interval by interval. The orange line is where {each.title}"
+        f"{_told_of(marks)}. Grey and dashed: operations that failed. A backlog that is worked off afterwards is above "
+        "the rate that was asked for."
     )
     spec = chart.properties(width=WIDTH, height=220, title=heading(title, below)).to_dict()
     columns = ["run", "t", "throughput", "failed"]
-    return draw(spec, f"fault-{each.cell}", title, {"around": rows, "fault": [{"t": 0.0}]}, rows, columns)
+    return draw(spec, f"fault-{each.cell}", title, {"around": rows, "fault": marks}, rows, columns)
+
+
+def _told_of(marks: Sequence[Row]) -> str:
+    there = {row["what"] for row in marks}
+    told = [
+        words
+        for what, words in (("mended", "dashed, mending began"), ("whole", "dotted, all was whole"))
+        if what in there
+    ]
+    return f" ({'; '.join(told)}: medians)" if told else ""
