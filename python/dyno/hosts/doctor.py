@@ -9,7 +9,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -28,6 +28,17 @@ _LEAST_FREE = 2 * 1024**3
 _FILE_SYSTEM = "for systems of kind filesystem and `host.file_system` of kind {}: install Debian's {}"
 
 
+_NODES = ("root", "networks of nodes")
+CLUSTERS: Mapping[str, Sequence[str]] = {
+    "group-replication": (*_NODES, "MySQL", "MySQL Router"),
+    "mysql-replication": (*_NODES, "MySQL", "haproxy"),
+    "galera": (*_NODES, "MariaDB", "Galera", "haproxy"),
+    "replicated-disk": (*_NODES, "MySQL", "replicated disks", "FUSE", "loop devices"),
+    "drbd": (*_NODES, "MySQL", "virtual machines", "DRBD"),
+}
+"""The checks that each kind of cluster hangs on."""
+
+
 @dataclass(frozen=True)
 class Check:
     """One thing looked at. `needed` ones must hold for dyno to work at all; the others each open a possibility."""
@@ -41,7 +52,7 @@ class Check:
 
 def examine(folder: Path) -> list[Check]:
     """Look at this machine; `folder` is where results and data would go. Leaves nothing behind."""
-    return [
+    checks = [
         _guarded(name, check, folder)
         for name, check in (
             ("Python", _python),
@@ -71,6 +82,11 @@ def examine(folder: Path) -> list[Check]:
             ("MariaDB", _program("mariadbd", "install Debian's mariadb-server")),
             ("Galera", _galera),
             ("MySQL", _mysql),
+            ("MySQL Router", _router),
+            (
+                "haproxy",
+                _program("haproxy", "for systems of kind galera and mysql-replication: install Debian's haproxy"),
+            ),
             ("virtual machines", _machines),
             ("DRBD", _drbd),
             ("replicated disks", _replicated_disks),
@@ -83,6 +99,15 @@ def examine(folder: Path) -> list[Check]:
             ("YCSB", _ycsb),
         )
     ]
+    known = {check.name: check.holds for check in checks}
+    return [*checks, *(_cluster(kind, needs, known) for kind, needs in CLUSTERS.items())]
+
+
+def _cluster(kind: str, needs: Sequence[str], known: Mapping[str, bool]) -> Check:
+    """Whether all is there that systems of a kind need, by the lines that say it of each."""
+    missing = [name for name in needs if not known[name]]
+    found = f"without {', '.join(missing)}" if missing else f"{', '.join(needs)}: all there"
+    return Check(f"systems of kind {kind}", not missing, found, remedy="see the lines of these above")
 
 
 def _guarded(name: str, check: Callable[[str, Path], Check], folder: Path) -> Check:
@@ -331,6 +356,15 @@ def _mysql(name: str, _folder: Path) -> Check:
     )
 
 
+def _router(name: str, _folder: Path) -> Check:
+    """In the folder that MySQL's server is in, or on the PATH."""
+    tool = mysql_root.MysqlRoot()
+    inside = tool.path() / "usr" / "bin" / "mysqlrouter"
+    found = str(inside) if inside.is_file() else _found("mysqlrouter")
+    remedy = "for systems of kind group-replication: `dyno get mysql`, or install MySQL Router"
+    return Check(name, found is not None, found or "mysqlrouter is not installed", remedy=remedy)
+
+
 def _machines(name: str, _folder: Path) -> Check:
     """Whether the hardware accelerates them is found out by starting one, with the image's kernel."""
     found = _found(vms.QEMU)
@@ -338,10 +372,15 @@ def _machines(name: str, _folder: Path) -> Check:
     if found is None or _found("socat") is None:
         return Check(name, False, f"{'socat' if found else vms.QEMU} is not installed", remedy=remedy)
     kvm = os.access("/dev/kvm", os.R_OK | os.W_OK)
-    told = "/dev/kvm can be opened" if kvm else "no /dev/kvm: software emulates their CPUs"
     known = vms.known_acceleration(vm_image.DrbdVm().path())
-    if kvm and known is not None:
-        told += ", and works" if known.kind == "kvm" else f", and does not work here ({known.why_not_kvm})"
+    if not kvm:
+        told = "software emulates their CPUs, since /dev/kvm cannot be opened"
+    elif known is None:
+        told = "whether KVM works is not known before one was started: that /dev/kvm can be opened is no proof"
+    elif known.kind == "kvm":
+        told = "KVM works"
+    else:
+        told = f"software emulates their CPUs, since KVM does not work here ({known.why_not_kvm})"
     return Check(name, True, f"{found}; {told}")
 
 

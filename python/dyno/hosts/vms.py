@@ -374,9 +374,10 @@ class Agent:
         try:
             self._number += 1
             words = f"{self._number} {max(limit, 0.1):.1f} {base64.b64encode(command.encode()).decode()}\n"
-            self._connected(deadline).sendall(words.encode())
+            opened = self._connected(deadline)
+            opened.sendall(words.encode())
             while True:
-                number, status, said = parse_answer(self._line(deadline))
+                number, status, said = parse_answer(self._line(opened, deadline))
                 if number == self._number:  # else it is late, of one that nobody waited for
                     return status, said
         except OSError as error:
@@ -392,14 +393,23 @@ class Agent:
         self.ask(f"mkdir -p {folder} && base64 -d <<<{coded} >{path} && chmod {mode} {path}", limit)
 
     def close(self) -> None:
-        """Let go of it; the next question connects anew."""
-        if self._socket is not None:
+        """Let go of it; the next question connects anew. Who waits for an answer now hears that it hung up.
+
+        That one closes it then: a socket that another thread reads from must not be closed under it.
+        """
+        if (opened := self._socket) is not None:
             with contextlib.suppress(OSError):
-                self._socket.close()
-        self._socket, self._rest = None, b""
+                opened.shutdown(socket.SHUT_RDWR)
+        if self._lock.acquire(blocking=False):
+            try:
+                if self._socket is not None:
+                    self._socket.close()
+                self._socket, self._rest = None, b""
+            finally:
+                self._lock.release()
 
     def _connected(self, deadline: float) -> socket.socket:
-        while self._socket is None:
+        while (known := self._socket) is None:
             opened = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
             try:
                 opened.settimeout(max(deadline - time.monotonic(), 0.01))
@@ -413,12 +423,13 @@ class Agent:
             except OSError:
                 opened.close()
                 raise
-        self._socket.settimeout(max(deadline - time.monotonic(), 0.01))
-        return self._socket
+        known.settimeout(max(deadline - time.monotonic(), 0.01))
+        return known
 
-    def _line(self, deadline: float) -> bytes:
+    def _line(self, opened: socket.socket, deadline: float) -> bytes:
         while b"\n" not in self._rest:
-            chunk = self._connected(deadline).recv(_CHUNK)
+            opened.settimeout(max(deadline - time.monotonic(), 0.01))
+            chunk = opened.recv(_CHUNK)
             if not chunk:
                 raise ConnectionResetError("it hung up")
             self._rest += chunk

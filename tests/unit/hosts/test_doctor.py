@@ -37,6 +37,12 @@ def program(folder: Path, name: str) -> None:
         "networks of nodes",
         "Galera",
         "MySQL",
+        "MySQL Router",
+        "haproxy",
+        *(
+            f"systems of kind {kind}"
+            for kind in ("group-replication", "mysql-replication", "galera", "replicated-disk")
+        ),
     ],
 )
 def test_what_make_servers_and_the_kernel_bring_is_found(name: str, checks: dict[str, doctor.Check]) -> None:
@@ -127,3 +133,10 @@ def test_without_root_the_doctor_says_what_takes_it(tmp_path: Path, monkeypatch:
     assert (check.holds, check.found) == (False, "no")
     for word in ("kernel settings", "limits", "file systems", "containers"):
         assert word in check.remedy
+
+
+def test_a_kind_of_cluster_says_what_it_is_without() -> None:
+    known = dict.fromkeys((name for needs in doctor.CLUSTERS.values() for name in needs), True)
+    check = doctor._cluster("galera", doctor.CLUSTERS["galera"], {**known, "haproxy": False, "root": False})
+    assert (check.holds, check.found) == (False, "without root, haproxy")
+    assert doctor._cluster("galera", doctor.CLUSTERS["galera"], known).holds

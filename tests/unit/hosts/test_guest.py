@@ -43,8 +43,13 @@ class Guest:
 
     def takes_over(self, *words: str) -> int:
         """Its exit status."""
-        path = {"PATH": f"{self.folder}:{os.environ['PATH']}"}
-        return subprocess.run(["bash", str(self.script), *words], env=path, timeout=LIMIT_S, check=False).returncode
+        return self.run(*words).returncode
+
+    def run(self, *words: str, **settings: str) -> subprocess.CompletedProcess[str]:
+        """The same with what it says, and with settings in its environment."""
+        settings["PATH"] = f"{self.folder}:{os.environ['PATH']}"
+        command = ["bash", str(self.script), *words]
+        return subprocess.run(command, env=settings, timeout=LIMIT_S, check=False, capture_output=True, text=True)
 
     @property
     def called(self) -> list[str]:
@@ -54,6 +59,15 @@ class Guest:
 @pytest.fixture
 def guest(tmp_path: Path) -> Guest:
     return Guest(tmp_path)
+
+
+def test_a_node_whose_peer_is_the_primary_is_told_so_and_does_not_try_for_ever(guest: Guest) -> None:
+    guest.has("drbdadm", "echo 'Multiple primaries not allowed by config' >&2; exit 11")
+    guest.drbd.write_text(" 0: cs:Connected ro:Secondary/Primary ds:UpToDate/UpToDate C r-----")
+    ended = guest.run("now", "10.0.0.9", TAKEOVER_LIMIT_S="0")
+    assert ended.returncode == 1
+    assert "did not become the primary within 0 s: the other node is the primary; Multiple primaries" in ended.stderr
+    assert "mount" not in [line.split()[0] for line in guest.called]
 
 
 @pytest.mark.parametrize("step", ["drbdadm", "mount", "server", "ip"])

@@ -86,6 +86,27 @@ def test_an_agent_that_says_nothing_is_an_error_in_time(tmp_path: Path) -> None:
         Agent(tmp_path / "n1", alive).ask("true", 0.1)
 
 
+def test_who_waits_for_an_answer_hears_at_once_that_another_thread_let_go(tmp_path: Path) -> None:
+    """It had been asked of None, or waited on a socket that connected anew to a machine that was killed."""
+    agent, said_by = Agent(tmp_path / "n1", alive), list[str]()
+
+    def wait() -> None:
+        try:
+            agent.ask("sleep 60", 60.0)
+        except RunError as error:
+            said_by.append(str(error))
+
+    with answering(tmp_path / "n1", lambda _line: b"") as heard:
+        waiting = threading.Thread(target=wait, daemon=True)
+        waiting.start()
+        until(lambda: bool(heard))
+        agent.close()
+        waiting.join(10)
+    assert not waiting.is_alive()
+    assert len(said_by) == 1
+    assert said_by[0].startswith("n1 does not answer `sleep 60`")
+
+
 def test_a_machine_that_has_ended_is_not_waited_for(tmp_path: Path) -> None:
     with pytest.raises(RunError, match="n1 does not answer"):
         Agent(tmp_path / "n1", lambda _seconds: 1).ask("true", 60.0)
