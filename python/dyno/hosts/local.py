@@ -27,7 +27,7 @@ from dyno.hosts.volumes import Until, Volumes
 from dyno.model.base import RunError, UserError
 from dyno.model.study import FileSystem, Machine
 
-_LONG_COMMAND = 200  # characters; behind such a one nobody would come to the cause
+_LONG_COMMAND = 300  # characters; behind such a one nobody would come to the cause
 _PASS_ON = 'cat >/dev/null; kill -s "$1" "$2" 2>/dev/null'
 """For a shell: at the end of its standard input, which dyno holds however it ends, send a signal to a process."""
 

@@ -17,7 +17,7 @@ from dyno.systems.base import Place
 from dyno.systems.mariadb import MariadbOptions, MariadbSystem
 from dyno.systems.mysql import MysqlOptions, MysqlSystem
 from dyno.systems.postgresql import PostgresqlOptions, PostgresqlSystem
-from dyno.systems.server import ServerOptions, newest
+from dyno.systems.server import _REFUSES_SETTING, ServerOptions, newest
 
 # The rows are as MariaDB 10.11's information_schema.SYSTEM_VARIABLES has them.
 FLUSH_METHODS = "fsync,O_DSYNC,littlesync,nosync,O_DIRECT,O_DIRECT_NO_FSYNC"
@@ -190,3 +190,22 @@ def test_the_folder_that_keeps_an_account_out_is_named() -> None:
         below.parent.chmod(0o701)
         assert account.barrier(below / "data") is None
         assert Account("member", 1, below.stat().st_gid, ()).barrier(below / "data") == below.parent
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "[ERROR] [MY-000067] [Server] unknown variable 'foo=1'.",
+        "[ERROR] /usr/sbin/mariadbd: unknown variable 'foo=1'",
+        "[ERROR] Unknown suffix 'i' used for variable 'innodb_buffer_pool_size' (value '64MiB').",
+        "[ERROR] [MY-000077] [Server] mysqld: Error while setting value 'BEFOR' to 'group_replication_consistency'.",
+        'FATAL:  unrecognized configuration parameter "foo"',
+        'FATAL:  invalid value for parameter "shared_buffers": "64 MiB"',
+        'FATAL:  -1 is outside the valid range for parameter "max_connections" (1 .. 262143)',
+    ],
+)
+def test_a_server_that_refuses_a_setting_is_known_by_what_it_says(said: str) -> None:
+    assert _REFUSES_SETTING.search(said)
+    assert not _REFUSES_SETTING.search(
+        "[ERROR] [MY-010259] [Server] Another process with pid 7 is using unix socket file."
+    )
