@@ -20,8 +20,9 @@ setup: $(STAMP) servers ## a virtual environment with dyno, dyno-core and everyt
 servers: ## the servers of others that tests start, from Debian's packages where they are missing (as root)
 	@tests/install-servers
 
-tools: $(STAMP) ## the tools of others that tests start, built once into the user's cache
+tools: $(STAMP) servers ## the tools of others that tests start, built once into the user's cache
 	$(BIN)/dyno get go-ycsb
+	$(BIN)/dyno get questdb
 
 # Whatever the installed package is made of; a change to any of it installs anew.
 SOURCES := $(shell find python crates -type f -not -name '*.pyc') Cargo.toml Cargo.lock pyproject.toml MANIFEST.in

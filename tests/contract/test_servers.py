@@ -29,9 +29,9 @@ from dyno.systems import server as servers
 from dyno.systems.base import Place
 from dyno.systems.server import ServerSystem
 from tests.contract.conftest import LIMIT_S
-from tests.contract.test_systems import LEAST, ROOMS, options_of
+from tests.contract.test_systems import LEAST, ROOMS, SINGLE, options_of
 
-SERVERS = sorted(name for name, kind in ROOMS.systems.items() if issubclass(kind, ServerSystem))
+SERVERS = sorted(name for name, kind in SINGLE.items() if issubclass(kind, ServerSystem))
 # Of each: a setting that it rounds, one that it does not know, and one that it cannot start with.
 ROUNDED = {
     "mariadb": {"max_connections": 3},

@@ -53,8 +53,13 @@ CONFIGURED: list[tuple[str, dict[str, Any]]] = [
     ("filesystem", {"type": "overlay", "size": "16 MiB", "journal": "none"}),
     ("simulated", {"noise": "lognormal", "rho": 0.5, "cov": "10%"}),
 ]
-# Clusters take ten seconds and more to form, and have a suite of their own: test_clusters.
-SINGLE = {name: kind for name, kind in ROOMS.systems.items() if not issubclass(kind, Cluster)}
+# Clusters take ten seconds and more to form, and have a suite of their own, test_clusters; so have stores that none of
+# these workloads loads, test_time_series.
+SINGLE = {
+    name: kind
+    for name, kind in ROOMS.systems.items()
+    if not issubclass(kind, Cluster) and kind.backend not in ("questdb", "duckdb")
+}
 EVERY: list[tuple[str, dict[str, Any]]] = [(kind, LEAST.get(kind, {})) for kind in sorted(SINGLE)] + CONFIGURED
 
 

@@ -23,12 +23,14 @@ ARROWS: dict[str, dict[str, str]] = {
     },
     "hosts": {"model": "raises its errors", "__init__": "dyno's own version is part of the environment"},
     "sql": {"model": "asks through an Endpoint, and its error fails a run"},
+    "ddl": {"model": "tables as a study has them laid out"},
     "deployments": {"model": "errors", "hosts": "starts processes and containers, and looks at them"},
     "systems": {
         "model": "endpoints, units, errors",
         "deployments": "a server's processes start where it is deployed",
         "hosts": "a system's processes and files live on a host",
         "sql": "asks a server whether it is up and what it runs with",
+        "ddl": "attests tables by the design that their statements are made of",
     },
     "workloads": {
         "model": "endpoints, units, errors",

@@ -162,7 +162,8 @@ def _flat(tree: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
     leaves: dict[str, Any] = {}
     for key, value in tree.items():
         # As a study file spells them.
-        name = f"{prefix}{key}".replace("system.options", "system.config").replace(".options", "")
+        name = f"{prefix}{key}".replace("system.options.tables", "system.tables")
+        name = name.replace("system.options", "system.config").replace(".options", "")
         leaves |= _flat(value, f"{name}.") if isinstance(value, Mapping) else {name: value}
     return leaves
 

@@ -38,6 +38,13 @@ def _durability(given: Mapping[str, str]) -> str | None:
     elif "synchronous" in given:
         wal = given.get("journal_mode") == "WAL"
         synced = given["synchronous"] in ("FULL", "EXTRA", "2", "3", *(() if wal else ("NORMAL", "1")))
+    elif "cairo.commit.mode" in given:
+        # `async` starts writing and waits for nothing.
+        synced = given["cairo.commit.mode"] == "SYNC"
+    elif "translog.durability" in given:
+        synced = given["translog.durability"] == "REQUEST"
+    elif "duckdb.wal" in given:
+        synced = given["duckdb.wal"] == "SYNCED AT COMMIT"
     else:
         return None
     return SYNCED if synced else NOT_SYNCED

@@ -11,9 +11,23 @@ import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from importlib import metadata
 from pathlib import Path
 
-from dyno.hosts import files, mysql_root, pagecache, perf, programs, replication, tools, undo, vm_image, vms
+from dyno.hosts import (
+    crate_home,
+    files,
+    java,
+    mysql_root,
+    pagecache,
+    perf,
+    programs,
+    replication,
+    tools,
+    undo,
+    vm_image,
+    vms,
+)
 from dyno.hosts.cgroups import controller
 from dyno.hosts.leftovers import CGROUPS
 from dyno.hosts.local import core_binary
@@ -91,6 +105,9 @@ def examine(folder: Path) -> list[Check]:
             ("DRBD", _drbd),
             ("replicated disks", _replicated_disks),
             ("PostgreSQL", _program("postgres", "install Debian's postgresql")),
+            ("QuestDB", _questdb),
+            ("DuckDB", _duckdb),
+            ("CrateDB", _cratedb),
             ("Berkeley DB", _berkeley),
             ("sysbench", _program("sysbench", "for workloads of kind sysbench: install Debian's sysbench")),
             ("fio", _program("fio", "for workloads of kind fio: install Debian's fio")),
@@ -413,6 +430,40 @@ def _ycsb(name: str, _folder: Path) -> Check:
     if not list(Path(home).glob("lib/core-*.jar")):
         return Check(name, False, f"{home} has no lib/core-*.jar", remedy=remedy)
     return Check(name, java is not None, home if java else "java is not installed", remedy=remedy)
+
+
+def _questdb(name: str, _folder: Path) -> Check:
+    remedy = f"for systems of kind questdb: install Debian's {java.QUESTDB_JRE}, and `dyno get questdb`"
+    found = java.find(java.QUESTDB_NEEDS)
+    if found is None:
+        return Check(name, False, f"no Java of {java.QUESTDB_NEEDS} or newer", remedy=remedy)
+    have = java.QUESTDB.installed()
+    told = f"{java.QUESTDB.version} in {java.QUESTDB.path()}" if have else "not there"
+    return Check(name, have is not None, f"{told}, {found} is Java {java.version_of(found)}", remedy=remedy)
+
+
+def _duckdb(name: str, _folder: Path) -> Check:
+    try:
+        found = f"{metadata.version('duckdb')}, a package of {sys.executable}"
+    except metadata.PackageNotFoundError:
+        return Check(name, False, "not installed", remedy="for systems of kind duckdb: pip install duckdb")
+    return Check(name, True, found)
+
+
+def _cratedb(name: str, _folder: Path) -> Check:
+    remedy = f"for systems of kind cratedb: unpack CrateDB's distribution, and set {crate_home.VARIABLE} to its folder"
+    given = os.environ.get(crate_home.VARIABLE)
+    if given is None:
+        return Check(name, False, f"{crate_home.VARIABLE} is not set", remedy=remedy)
+    if lacks := crate_home.missing_in(Path(given)):
+        return Check(name, False, f"{given} has no {', '.join(lacks)}", remedy=remedy)
+    home = crate_home.CrateHome(Path(given))
+    found = home.java()
+    if found is None:
+        return Check(
+            name, False, f"no Java of {home.least_java} or newer", remedy=f"set JAVA_HOME to one; {given} has none"
+        )
+    return Check(name, True, f"{given}, {found}")
 
 
 def _existing(folder: Path) -> Path:

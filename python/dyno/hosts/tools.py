@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from dyno.hosts import mysql_root, vm_image
+from dyno.hosts import java, mysql_root, vm_image
 from dyno.model.base import UserError
 
 _BUILD_LIMIT_S = 1800
@@ -87,7 +87,7 @@ class GoTool:
 
 GO_YCSB = GoTool("go-ycsb", "github.com/pingcap/go-ycsb/cmd/go-ycsb", "v1.0.1", "YCSB in Go: workload kind go-ycsb")
 
-_ALL: tuple[Tool, ...] = (GO_YCSB, mysql_root.MysqlRoot(), vm_image.DrbdVm())
+_ALL: tuple[Tool, ...] = (GO_YCSB, mysql_root.MysqlRoot(), vm_image.DrbdVm(), java.QUESTDB)
 
 TOOLS: dict[str, Tool] = {tool.name: tool for tool in _ALL}
 

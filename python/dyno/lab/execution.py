@@ -200,6 +200,7 @@ class Execution:
             raise
         with self._timed(Step.CHECK):
             self.system.check(limits.stop)
+            self._status |= self.system.at_rest()
             self._take_what_came_late()
             self.site.guard.grew(self.system.live_bytes() - self.system.restored_bytes(snapshot))
             self._take_part()

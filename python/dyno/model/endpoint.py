@@ -22,6 +22,9 @@ class Endpoint:
     `namespace` is the file of the network namespace from which it is reached; that of dyno itself where it is None.
     `others` are further ways in, from there too, with settings as in `settings`: `read_only`, and one a node by its
     name.
+
+    `tables` is how the study has its tables laid out, as `TableOptions.design` gives it; `dyno.ddl` makes statements of
+    it. None of a kind of system that takes no such options.
     """
 
     backend: str
@@ -30,6 +33,7 @@ class Endpoint:
     volatile: bool = False
     namespace: str | None = None
     others: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    tables: Mapping[str, Any] | None = None
 
     def by(self, way: str) -> Endpoint:
         """The same system by another way in. Raises KeyError where there is none of that name."""

@@ -18,6 +18,7 @@ from dyno.model.hot_spots import rules_in
 from dyno.model.interventions import FACTOR
 from dyno.model.pairs import pairs
 from dyno.model.study import Cell, Factor, HostSpec, Kinds, KindSpec, Level, Mismatch, Study
+from dyno.model.table_options import TableOptions
 from dyno.study import staged
 from dyno.study.designs import Chosen, Combination, NamedFactor, read_design
 from dyno.study.document import (
@@ -35,6 +36,7 @@ from dyno.study.faults import read_faults, struck
 from dyno.study.hosts import unlike_hosts, unused_engine
 from dyno.study.interventions import intervene, read_interventions
 from dyno.study.published import read_published
+from dyno.study.tables import TABLES, tables_of, tables_put
 from dyno.study.tree import (
     Branch,
     Entry,
@@ -532,7 +534,7 @@ def _system(tree: Branch, kinds: Kinds, problems: list[Problem]) -> tuple[KindSp
     if node is None:
         return None  # said already: the key is required
     options = _options_of(tree, "system", kinds.systems)
-    misplaced = _misplaced_options(node, options, SystemSection)
+    misplaced = _misplaced_options(node, options, SystemSection) or _misplaced_tables(tree, options)
     if misplaced is not None:
         problems.append(misplaced)
         return None
@@ -544,7 +546,22 @@ def _system(tree: Branch, kinds: Kinds, problems: list[Problem]) -> tuple[KindSp
         return None
     config = node.get("config") if isinstance(node, Branch) else None
     values = _options(kind, kinds.systems[kind], tree, ("system", "config"), config or Branch({}, node.place), problems)
-    return None if values is None else (values, section.deployment)
+    if values is None or not isinstance(node, Branch) or node.get("tables") is None:
+        return None if values is None else (values, section.deployment)
+    tables = _tables(tree, kind, kinds, problems)
+    return None if tables is None else (tables_put(values, tables), section.deployment)
+
+
+def _tables(tree: Branch, kind: str, kinds: Kinds, problems: list[Problem]) -> TableOptions | None:
+    """What stands beside the options of a system that has tables to lay out."""
+    path = ("system", TABLES)
+    _, node, key_place = deepest(tree, path)
+    if (model := tables_of(kinds.systems[kind])) is None:
+        able = ", ".join(sorted(name for name, options in kinds.systems.items() if tables_of(options))) or "none here"
+        text = f"{kind} has no tables that could be laid out; {able} have: leave tables out"
+        problems.append(Problem(key_place, dotted(path), text))
+        return None
+    return validate(model, tree, path, node, problems)
 
 
 def _deployment_is_known(tree: Branch, name: str, kinds: Kinds, problems: list[Problem]) -> bool:
@@ -628,6 +645,14 @@ def _misplaced_options(node: Node, options: type[BaseModel] | None, section: typ
             text = "an option of the system stands under config; write it as system.config." + key
             return Problem(entry.key_place, f"system.{key}", text)
     return None
+
+
+def _misplaced_tables(tree: Branch, options: type[BaseModel] | None) -> Problem | None:
+    """The other way round: to a kind they are an option, to a study they are not."""
+    reached, _, place = deepest(tree, ("system", "config", TABLES))
+    if options is None or tables_of(options) is None or len(reached) < 3:
+        return None
+    return Problem(place, dotted(reached), f"tables are laid out beside config; write it as system.{TABLES}")
 
 
 # Observers, comparison, replication

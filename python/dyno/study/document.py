@@ -165,6 +165,10 @@ class SystemSection(Frozen):
     kind: Annotated[str, Field(description="which system")]
     deployment: Annotated[str, Field(description="where its processes and data live, see below")] = "native"
     config: Annotated[dict[str, Any], Field(default_factory=dict, description="options of that kind of system")]
+    tables: Annotated[
+        dict[str, Any],
+        Field(default_factory=dict, description="how tables are laid out, of kinds that have such options, see below"),
+    ]
 
 
 class WorkloadSection(Frozen):

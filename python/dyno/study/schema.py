@@ -14,6 +14,7 @@ from dyno.model.units import format_duration, format_size, parse_bandwidth, pars
 from dyno.study.document import FACTOR_NAME, SCALE_NAME, DesignSection, Document, SystemSection, WorkloadSection
 from dyno.study.observations import ColumnSpec
 from dyno.study.published import GROUPS, PREDICATES, PublishedSpec
+from dyno.study.tables import TABLES, tables_of
 
 Schema = dict[str, Any]
 Quantity = Literal["size", "bandwidth", "duration", "share"]
@@ -190,6 +191,11 @@ def _system(kinds: Mapping[str, type[BaseModel]], deployments: Sequence[str], de
         config = _varied(model_schema(options, f"system.{name}", definitions), definitions)
         config["description"] = section["config"]["description"]
         properties = {**section, "kind": _kind(SystemSection, name), "config": config}
+        del properties[TABLES]
+        if (tables := tables_of(options)) is not None:
+            del config["properties"][TABLES]
+            properties[TABLES] = _varied(model_schema(tables, f"system.{name}", definitions), definitions)
+            properties[TABLES] |= {"additionalProperties": False, "description": section[TABLES]["description"]}
         alternatives[name] = {"properties": properties, "additionalProperties": False}
     return _by_kind(alternatives, {"additionalProperties": True})
 

@@ -267,6 +267,10 @@ class System(ABC, Generic[O]):
         """The system's own counters since it was ready, and its sizes now."""
         return {}
 
+    def at_rest(self) -> dict[str, float]:
+        """What the data of the stopped system take, in bytes, for the status of a run; empty where nobody asks."""
+        return {}
+
     def sent_bytes(self) -> int | None:
         """What its nodes and their clients sent over a network of their own until now; None where there is none now."""
         return None

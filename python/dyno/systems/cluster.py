@@ -41,7 +41,7 @@ class OfNode:
     """What is alike in all servers that are on a node of a cluster. Comes before the kind of server among the bases."""
 
     node: str = "n1"
-    program: str
+    program: ClassVar[str]
     running: Running | None
 
     @property

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import shutil
 import signal
-from collections.abc import Callable, Mapping, Set
+from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -18,6 +18,7 @@ from dyno.deployments.base import Recipe
 from dyno.model.base import InvalidRun, RunError, Scalar
 from dyno.model.counters import WAIT, Counters, is_gauge
 from dyno.model.endpoint import Endpoint
+from dyno.model.table_options import Deduplicate, Hypertable, Index, PartitionBy, TableOptions
 from dyno.systems.base import files_below
 from dyno.systems.server import (
     DATABASE,
@@ -29,6 +30,7 @@ from dyno.systems.server import (
     newest,
     truth,
 )
+from dyno.systems.tabled import Tabled, of_devops
 
 _PACKAGE = "postgresql"
 _PORT = 5432  # names the socket file where it is reached by that alone
@@ -75,7 +77,34 @@ _OPENING_TAKES_PAGES = 4
 """Pages of a table or index that may be in the shared buffers after a cold start: planning reads the head of an index;
 its rows are not looked at before they are asked for."""
 
+_HYPERTABLES = "timescaledb"
+
+_TABLES = """
+SELECT t.relname,
+  (SELECT array_agg((regexp_match(pg_get_expr(p.relpartbound, p.oid), 'TO \\(''([^'']+)''\\)'))[1]::date
+                  - (regexp_match(pg_get_expr(p.relpartbound, p.oid), 'FROM \\(''([^'']+)''\\)'))[1]::date)
+     FROM pg_inherits h JOIN pg_class p ON p.oid = h.inhrelid WHERE h.inhparent = t.oid),
+  (SELECT array_agg(a.attname::text ORDER BY i.indexrelid) FROM pg_index i
+     JOIN pg_attribute a ON a.attrelid = t.oid AND a.attnum = i.indkey[0]
+    WHERE i.indrelid = t.oid AND NOT i.indisprimary),
+  EXISTS (SELECT FROM pg_index i WHERE i.indrelid = t.oid AND i.indisprimary)
+FROM pg_class t
+WHERE t.relkind IN ('r', 'p') AND t.relname IN ({names}) AND pg_table_is_visible(t.oid)
+"""
+"""Of each: the days that its partitions span, the first column of each index, and whether it has a key."""
+
 _DEFAULT_MAX_CONNECTIONS, _DEFAULT_RESERVED = 100, 3
+
+
+class PostgresqlTables(TableOptions):
+    """Declarative partitions, and a btree index for each of the tags, with the time behind it."""
+
+    of = "postgresql"
+
+    partition_by: PartitionBy = "none"
+    index: Index = "none"
+    deduplicate: Deduplicate = False
+    hypertable: Hypertable = False
 
 
 class PostgresqlOptions(ServerOptions):
@@ -93,9 +122,10 @@ class PostgresqlOptions(ServerOptions):
             description="after each run: that it was shut down cleanly, and its checksums where it has them; or none"
         ),
     ] = "shutdown"
+    tables: PostgresqlTables = PostgresqlTables()
 
 
-class PostgresqlSystem(ServerSystem[PostgresqlOptions]):
+class PostgresqlSystem(Tabled, ServerSystem[PostgresqlOptions]):
     """One cluster; what the study does not set is as initdb writes it."""
 
     kind = "postgresql"
@@ -152,9 +182,32 @@ class PostgresqlSystem(ServerSystem[PostgresqlOptions]):
             account=self.account,
         )
 
+    def provision(self, limit: float) -> dict[str, str]:
+        """And the extension that hypertables are of, where the study has them."""
+        found = super().provision(limit)
+        if self.options.tables.hypertable:
+            log = self.place.logs / "pg_config"
+            config = str(self.programs()["postgres"].with_name("pg_config"))
+            shared = Path(self.place.host.run([config, "--sharedir"], limit=limit, log=log).strip())
+            control = shared / "extension" / f"{_HYPERTABLES}.control"
+            if not control.is_file():
+                raise RunError(
+                    f"tables.hypertable needs the extension {_HYPERTABLES}, which this PostgreSQL has not ({control}): "
+                    "install TimescaleDB's package for it, or write hypertable: false"
+                )
+        return found
+
+    def design(self) -> Mapping[str, Any]:
+        """As asked for."""
+        return self.options.tables.design()
+
+    def table_design(self) -> Mapping[str, Any]:
+        """For whoever makes them."""
+        return self.design()
+
     def data_key(self) -> dict[str, Any]:
-        """And whether pages have checksums."""
-        return {**super().data_key(), "data_checksums": self.options.data_checksums}
+        """And whether pages have checksums, and how tables are laid out."""
+        return {**super().data_key(), "data_checksums": self.options.data_checksums, "tables": dict(self.design())}
 
     def make_empty(self, folder: Path, limit: float) -> None:
         """A cluster into which nobody is let but dyno's account, which is no superuser."""
@@ -188,6 +241,10 @@ class PostgresqlSystem(ServerSystem[PostgresqlOptions]):
             ],
         )
 
+        if self.options.tables.hypertable:
+            # By a superuser, who alone may, and never listens.
+            self._tell(folder, DATABASE, limit, [f"CREATE EXTENSION {_HYPERTABLES}"])
+
     def _tell(self, folder: Path, database: str, limit: float, statements: list[str]) -> None:
         """In single-user mode no superuser ever listens. It ends well whatever it was told, so its words are read."""
         log = self.place.logs / f"postgres-single-{database}"
@@ -206,6 +263,7 @@ class PostgresqlSystem(ServerSystem[PostgresqlOptions]):
         """Its log goes to standard error, which dyno keeps."""
         words = [str(self.programs()["postgres"]), "-D", str(self.place.data), self.marker(folder)]
         words += [f"--listen_addresses={'' if port is None else '127.0.0.1'}", f"--port={port or _PORT}"]
+        words += [f"--shared_preload_libraries={_HYPERTABLES}"] if self.options.tables.hypertable else []
         words += ["--logging_collector=off", "--log_destination=stderr", f"--cluster_name={folder.name}"]
         given = self.options.settings.items()
         return words + [f"--{name}={_switch(value) if isinstance(value, bool) else value}" for name, value in given]
@@ -233,6 +291,41 @@ class PostgresqlSystem(ServerSystem[PostgresqlOptions]):
             if name in known:
                 asked[name], effective[name] = canonical(wish, *known[name])
         return asked, effective
+
+    def attest(self, connection: sql.Connection) -> None:
+        """And what is there of its tables."""
+        super().attest(connection)
+        self._effective = {**self._effective, **self.told_tables()}
+        self.attest_tables(connection)
+
+    def read_tables(self, connection: sql.Connection) -> Mapping[str, Mapping[str, Any]]:
+        """From its catalog, by what each partition spans: none may hold rows of several days or months."""
+        rows = connection.rows(_TABLES.format(names=of_devops()))
+        hyper = set()
+        if self.options.tables.hypertable:
+            hyper = {
+                str(name)
+                for (name,) in connection.rows("SELECT hypertable_name FROM timescaledb_information.hypertables")
+            }
+        found = {}
+        for name, spans, indexed, keyed in rows:
+            is_hyper = str(name) in hyper
+            # Chunks of a hypertable are no partitions to PostgreSQL.
+            by = self.design()["partition_by"] if is_hyper else partitioned_by(spans or [])
+            found[str(name)] = {
+                "partition_by": by,
+                "index": list(indexed or []),
+                "deduplicate": bool(keyed),
+                "hypertable": is_hyper,
+            }
+        return found
+
+    def status(self) -> dict[str, float]:
+        """Besides its counters: that the tables are as they were to be."""
+        if self._endpoint is not None and self.running is not None:
+            with sql.connect(self._endpoint, limit=30.0) as connection:
+                self.attest_tables(connection)
+        return super().status()
 
     def facts(self) -> dict[str, Scalar]:
         """By what it reads and writes, where the server has a setting for it, as PostgreSQL 18 does."""
@@ -305,6 +398,15 @@ class PostgresqlSystem(ServerSystem[PostgresqlOptions]):
         if self.options.data_checksums:
             words = [str(programs["pg_checksums"]), "--check", "-D", str(self.place.data)]
             self.place.host.run(words, limit=limit, log=logs / "pg_checksums")
+
+
+def partitioned_by(spans: Sequence[float]) -> str:
+    """By the days that each partition spans; `none` where there is none, and what no study asks for as it is."""
+    if not spans:
+        return "none"
+    if all(span == 1 for span in spans):
+        return "day"
+    return "month" if all(28 <= span <= 31 for span in spans) else f"{min(spans):g} to {max(spans):g} days"
 
 
 _BYTES = {"B": 1, "kB": 1024, "MB": 1024**2, "GB": 1024**3, "TB": 1024**4}

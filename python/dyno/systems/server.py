@@ -161,6 +161,8 @@ class ServerSystem(System[O]):
     """The user that it runs as where dyno is root."""
     farewell: ClassVar[signal.Signals] = signal.SIGTERM
     """What asks it to end cleanly."""
+    asked_to_end: ClassVar[int] = 0
+    """The exit status of one that ended cleanly since it was asked to, besides 0."""
     undo_by: ClassVar[signal.Signals] = signal.SIGKILL
     """What ends it at once without leaving anything behind, its data aside."""
     first_of_child: ClassVar[str | None] = None
@@ -227,6 +229,14 @@ class ServerSystem(System[O]):
     @abstractmethod
     def marker(self, folder: Path) -> str:
         """That one of the command's arguments which names this folder."""
+
+    def further_ways(self) -> dict[str, Any]:
+        """Of its endpoint, how else it is reached since it was started, and by whom."""
+        return {}
+
+    def table_design(self) -> Mapping[str, Any] | None:
+        """See `Endpoint.tables`."""
+        return None
 
     @abstractmethod
     def is_ours(self, connection: sql.Connection, folder: Path) -> bool:
@@ -357,8 +367,9 @@ class ServerSystem(System[O]):
         )
         self._endpoint = Endpoint(
             backend=self.backend,
-            settings={**where, **WHO},
+            settings={**where, **WHO, **self.further_ways()},
             processes={self.program: running.pid},
+            tables=self.table_design(),
         )
 
     def _start(self, limit: float) -> Running:
@@ -471,7 +482,7 @@ class ServerSystem(System[O]):
         if status == -signal.SIGKILL and time.monotonic() - begun >= limit:
             raise RunError(f"{self.program} did not end within {limit:g} s and was killed")
         # Told before it could listen to it, it ends by the signal itself; nothing was done to its data then.
-        if status != 0 and not (status == -self.farewell and self._asked is None):
+        if status not in (0, self.asked_to_end) and not (status == -self.farewell and self._asked is None):
             raise self._died(running, status, "ended")
 
     def _died(self, running: Running, status: int, ended: str, when: str = "", besides: str = "") -> RunError:

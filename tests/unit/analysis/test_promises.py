@@ -36,6 +36,12 @@ GALERA = {
         ({"synchronous": "full", "journal_mode": "wal"}, SYNCED),
         ({"synchronous": "normal", "journal_mode": "wal"}, NOT_SYNCED),
         ({"synchronous": "normal", "journal_mode": "delete"}, SYNCED),
+        ({"cairo.commit.mode": "nosync"}, NOT_SYNCED),
+        ({"cairo.commit.mode": "async"}, NOT_SYNCED),
+        ({"cairo.commit.mode": "sync"}, SYNCED),
+        ({"translog.durability": "REQUEST"}, SYNCED),
+        ({"translog.durability": "ASYNC"}, NOT_SYNCED),
+        ({"duckdb.wal": "synced at commit"}, SYNCED),
         ({"buffers": 3}, None),
     ],
 )

@@ -43,6 +43,7 @@ def program(folder: Path, name: str) -> None:
             f"systems of kind {kind}"
             for kind in ("group-replication", "mysql-replication", "galera", "replicated-disk")
         ),
+        "DuckDB",
     ],
 )
 def test_what_make_servers_and_the_kernel_bring_is_found(name: str, checks: dict[str, doctor.Check]) -> None:
@@ -140,3 +141,23 @@ def test_a_kind_of_cluster_says_what_it_is_without() -> None:
     check = doctor._cluster("galera", doctor.CLUSTERS["galera"], {**known, "haproxy": False, "root": False})
     assert (check.holds, check.found) == (False, "without root, haproxy")
     assert doctor._cluster("galera", doctor.CLUSTERS["galera"], known).holds
+
+
+def test_cratedb_is_found_where_its_folder_is_named_and_what_it_lacks_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def found() -> doctor.Check:
+        return next(each for each in doctor.examine(tmp_path) if each.name == "CrateDB")
+
+    monkeypatch.delenv("CRATE_HOME", raising=False)
+    assert (found().holds, found().found) == (False, "CRATE_HOME is not set")
+    monkeypatch.setenv("CRATE_HOME", str(tmp_path))
+    assert found().found == f"{tmp_path} has no bin/crate, lib/crate-server-*.jar"
+    assert "unpack CrateDB's distribution" in found().remedy
+
+
+def test_questdb_without_its_file_says_what_gets_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    check = next(each for each in doctor.examine(tmp_path) if each.name == "QuestDB")
+    assert not check.holds
+    assert "`dyno get questdb`" in check.remedy

@@ -865,7 +865,7 @@ def test_an_observer_that_asks_servers_needs_one_and_a_connection_to_it() -> Non
     embedded = make_study({}, system="sqlite", workload_options=ycsb, **watched)
     with pytest.raises(
         UserError,
-        match=r"observe: database asks a server for its counters: drbd, galera, .*mariadb, .*; sqlite is none",
+        match=r"observe: database asks a server for its counters: cratedb, drbd, .*mariadb, .*; sqlite is none",
     ):
         rooms.refuse_mismatches(embedded)
 
@@ -898,6 +898,16 @@ def test_a_run_whose_server_dies_fails_for_that_and_not_for_the_observer_that_as
     assert (first.outcome, first.cause) == (Outcome.FAILED, "the server has gone away")
     assert second.outcome is Outcome.OK
     assert lab.calls.count("source.close") == 2
+
+
+def test_what_the_data_take_once_the_system_has_ended_is_in_the_status(lab: Laboratory) -> None:
+    class Resting(SimulatedSystem):
+        def at_rest(self) -> dict[str, float]:
+            assert lab.calls[-1] == "system.check", "while it runs it would be another figure"
+            return {"at_rest.bytes": 5.0}
+
+    lab.system_class = Resting
+    assert {record.status["at_rest.bytes"] for record in lab.records(tried())} == {5.0}
 
 
 def test_a_workload_that_cannot_be_provided_is_an_error_for_the_user(lab: Laboratory) -> None:

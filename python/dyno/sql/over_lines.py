@@ -1,0 +1,84 @@
+"""DuckDB by the process of dyno's that holds its file: a line of JSON a statement, a line of JSON back.
+
+That process is `dyno.systems.duckdb_server`, which says what is in the lines.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from socket import socket as Socket  # noqa: N812 - a variable here is called as its module is
+from typing import Any
+
+from dyno.sql.base import Connection, SqlError
+
+_OF_TIME = ("TIMESTAMP", "DATE")
+"""How the names of its types begin that are told as ISO 8601."""
+
+
+class _Duckdb:
+    """A cursor on the one connection."""
+
+    def __init__(self, stream: Any) -> None:
+        self._stream = stream
+        self.description: list[tuple[str, str]] | None = None
+        self._rows: Sequence[Any] = ()
+
+    def execute(self, statement: str, parameters: Sequence[Any] | None = None, /) -> None:
+        """With its parameters beside it."""
+        asked: dict[str, Any] = {"sql": statement}
+        if parameters:
+            asked = {"sql": statement.replace("%s", "?"), "parameters": [_sent(each) for each in parameters]}
+        said = self._asked(asked)
+        columns = said.get("columns")
+        self.description = [(name, kind) for name, kind in columns] if columns else None
+        times = [kind.startswith(_OF_TIME) for _, kind in columns or ()]
+        self._rows = [
+            [_moment(value) if time else value for time, value in zip(times, row, strict=True)]
+            for row in said.get("rows", ())
+        ]
+
+    def executemany(self, statement: str, rows: Sequence[Sequence[Any]]) -> None:
+        """By one line."""
+        self._asked({"sql": statement.replace("%s", "?"), "many": [[_sent(value) for value in row] for row in rows]})
+
+    def _asked(self, body: dict[str, Any]) -> dict[str, Any]:
+        self._stream.write(json.dumps(body).encode() + b"\n")
+        self._stream.flush()
+        line = self._stream.readline()
+        if not line.endswith(b"\n"):
+            raise SqlError("it ended before it answered")
+        said: dict[str, Any] = json.loads(line)
+        if "error" in said:
+            raise SqlError(str(said["error"]))
+        return said
+
+    def fetchall(self) -> Sequence[Any]:
+        """All that it gave."""
+        return self._rows
+
+    def close(self) -> None:
+        """The connection stays."""
+
+
+def duckdb(socket: Socket) -> Connection:
+    """A connection to the process that holds the file."""
+    stream = socket.makefile("rwb")
+
+    def close() -> None:
+        stream.close()
+        socket.close()
+
+    return Connection(close, lambda: _Duckdb(stream), SqlError)
+
+
+def _sent(value: Any) -> Any:
+    return value.isoformat() if isinstance(value, datetime) else value
+
+
+def _moment(value: Any) -> Any:
+    if value is None:
+        return None
+    found = datetime.fromisoformat(value)
+    return found.replace(tzinfo=UTC) if found.tzinfo is None else found.astimezone(UTC)
