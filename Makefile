@@ -22,6 +22,7 @@ servers: ## the servers of others that tests start, from Debian's packages where
 
 tools: $(STAMP) servers ## the tools of others that tests start, built once into the user's cache
 	$(BIN)/dyno get go-ycsb
+	$(BIN)/dyno get tsbs
 	$(BIN)/dyno get questdb
 
 # Whatever the installed package is made of; a change to any of it installs anew.
@@ -99,6 +100,7 @@ benchmarks: setup ## dyno measures itself
 	$(BIN)/python benchmarks/planted_bottlenecks.py
 	$(BIN)/python benchmarks/client_libraries.py
 	$(BIN)/python benchmarks/glass.py
+	$(BIN)/python benchmarks/ingest.py
 
 lock: ## pin anew what is installed (needs uv; records hashes and no addresses)
 	$(BIN)/uv pip compile pyproject.toml --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-annotate -o requirements.lock

@@ -35,6 +35,7 @@ SMALL: dict[str, dict[str, Any]] = {
     "sysbench": {"test": "oltp_read_write", "table_size": 100, "events": 30},
     "go-ycsb": {"mix": "a", "records": 200, "operations": 300},
     "ycsb-java": {"mix": "a", "records": 200, "operations": 300},
+    "tsbs": {"scale": 2, "interval": "10 min", "end": "2016-01-03"},
 }
 # Of servers, what makes copies of their data small and quick; each is tried in one way of reaching it here.
 LEAST: dict[str, dict[str, Any]] = {

@@ -9,6 +9,7 @@ mod cut;
 mod drive;
 mod files;
 mod flame;
+mod ingest;
 mod merge;
 mod versions;
 mod watch;
@@ -32,6 +33,12 @@ enum Command {
     Drive(drive::Arguments),
     /// Run a workload in filebench's language on a file system
     Files(files::Arguments),
+    /// Keep what a generator of rows of time series writes, compressed
+    Pack(ingest::PackArguments),
+    /// Give such rows to a loader on its standard input
+    Feed(ingest::FeedArguments),
+    /// Load such rows into a data store and measure it
+    Ingest(ingest::Arguments),
     /// Make one result of several drivers' results
     Merge(merge::Arguments),
     /// Make a result of the part of another from one of its intervals on
@@ -63,6 +70,9 @@ fn main() -> ExitCode {
     let ended = match Arguments::parse().command {
         Command::Drive(arguments) => drive::run(&arguments),
         Command::Files(arguments) => files::run(&arguments),
+        Command::Pack(arguments) => ingest::pack(&arguments),
+        Command::Feed(arguments) => ingest::feed(&arguments),
+        Command::Ingest(arguments) => ingest::run(&arguments),
         Command::Merge(arguments) => merge::run(&arguments),
         Command::Cut(arguments) => cut::run(&arguments),
         Command::Watch(arguments) => watch::run(&arguments),

@@ -113,6 +113,14 @@ impl Stream {
         })
     }
 
+    /// Says that nothing more will be written; what was can still be answered.
+    pub fn finish_writing(&self) -> io::Result<()> {
+        match &self.channel {
+            Channel::Tcp(stream) => stream.shutdown(Shutdown::Write),
+            Channel::Unix(stream) => stream.shutdown(Shutdown::Write),
+        }
+    }
+
     /// Closes it on both sides, also where an [`Interrupter`] still watches over it.
     pub(crate) fn shutdown(&self) {
         // One that is closed already needs no end.

@@ -112,7 +112,8 @@ def examine(folder: Path) -> list[Check]:
             ("sysbench", _program("sysbench", "for workloads of kind sysbench: install Debian's sysbench")),
             ("fio", _program("fio", "for workloads of kind fio: install Debian's fio")),
             ("Go", _program("go", "install Debian's golang-go; `dyno get` builds tools with it")),
-            ("go-ycsb", _go_ycsb),
+            ("go-ycsb", _go_tool),
+            ("tsbs", _go_tool),
             ("YCSB", _ycsb),
         )
     ]
@@ -416,8 +417,8 @@ def _replicated_disks(name: str, _folder: Path) -> Check:
     return Check(name, not missing, found, remedy=remedy)
 
 
-def _go_ycsb(name: str, _folder: Path) -> Check:
-    version = tools.installed(name)
+def _go_tool(name: str, _folder: Path) -> Check:
+    version = tools.TOOLS[name].installed()
     found = f"{version} in {tools.tool_path(name)}" if version else "not built"
     return Check(name, version is not None, found, remedy=f"`dyno get {name}`")
 

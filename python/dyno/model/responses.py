@@ -62,6 +62,10 @@ _KNOWN = {
         Response("creation_rate", "files made", "1/s", "higher"),
         Response("creation_bandwidth", "bytes of files made", "MiB/s", "higher"),
         Response("new_orders_per_min", "new orders", "1/min", "higher", of_pace=True),
+        # Of loading: operations are rows, and throughput and elapsed are until the last of them could be read.
+        Response("loader_time", "time until the loader had sent all rows", "s", "lower", of_pace=True),
+        Response("loader_throughput", "rows until the loader had sent all of them", "1/s", "higher", of_pace=True),
+        Response("metrics", "values loaded", "1/s", "higher", of_pace=True),
         Response("failed_operations", "operations that failed", "1", "lower", counted=True),
         Response("reconnects", "connections made anew", "1", "lower", counted=True),
         Response("cpu_per_op", "CPU time of the driver's process per operation", "us", "lower"),

@@ -117,7 +117,7 @@ def cut(runner: Runner, measured: Measured, drivers: int, first: int) -> Measure
     status = runner.execute(words, kept_as="cut")
     if status != 0:
         raise RunError(f"dyno-core cut ended with status {status}: {runner.complaint or 'it said nothing'}")
-    return told(_read(out / "result.json", status, runner.complaint), measured.job, out)
+    return told(read(out / "result.json", status, runner.complaint), measured.job, out)
 
 
 def load(runner: Runner, job: dict[str, Any]) -> None:
@@ -151,7 +151,7 @@ def collect(
     """Run drivers to their ends and read what each left in its folder. Raises RunError where one left no result."""
     statuses = runner.execute_all(argvs)
     return [
-        _read(folder / "result.json", status, runner.complaint, program)
+        read(folder / "result.json", status, runner.complaint, program)
         for folder, status in zip(folders, statuses, strict=True)
     ]
 
@@ -230,7 +230,7 @@ def _merged(runner: Runner, parts: Sequence[Path], out: Path) -> dict[str, Any]:
     status = runner.execute([runner.core, "merge", "--out", str(out), *map(str, parts)])
     if status != 0:
         raise RunError(f"dyno-core merge ended with status {status}: {runner.complaint or 'it said nothing'}")
-    return _read(out / "result.json", status, runner.complaint)
+    return read(out / "result.json", status, runner.complaint)
 
 
 def _refuse_failed(result: dict[str, Any], first: str = "") -> None:
@@ -246,7 +246,8 @@ def _refuse_failed(result: dict[str, Any], first: str = "") -> None:
         raise RunError(f"{error['kind']}: {error['message']}")
 
 
-def _read(path: Path, status: int, complaint: str, program: str = DRIVE) -> dict[str, Any]:
+def read(path: Path, status: int, complaint: str, program: str = DRIVE) -> dict[str, Any]:
+    """The result that a driver left. Raises RunError where it left none that can be read."""
     try:
         result = json.loads(path.read_text())
     except FileNotFoundError:

@@ -1,0 +1,210 @@
+"""TSBS's rows in real stores: loaded by TSBS and by dyno, in order and not, and into a server that is killed."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from dyno import sql
+from dyno.model.base import RunError
+from dyno.model.endpoint import Endpoint
+from dyno.systems.base import Place, System
+from dyno.workloads import tsbs_stores
+from dyno.workloads.base import Measured
+from dyno.workloads.tsbs import TsbsWorkload
+from dyno.workloads.tsbs_options import TsbsOptions
+from tests.contract.conftest import LIMIT_S, PlainRunner
+from tests.contract.test_systems import LEAST, ROOMS, options_of
+
+pytestmark = pytest.mark.machine
+
+SMALL = {"scale": 2, "interval": "10 min", "end": "2016-01-03"}  # two days: 576 rows in each of nine tables
+ROWS = 576
+Runners = Callable[[], PlainRunner]
+
+
+def workload(**given: Any) -> TsbsWorkload:
+    return TsbsWorkload(TsbsOptions.model_validate({**SMALL, **given}))
+
+
+@contextmanager
+def running(name: str, place: Place, **config: Any) -> Iterator[tuple[System[Any], Endpoint]]:
+    kind = ROOMS.systems[name]
+    system = kind(options_of(kind, {**LEAST.get(name, {}), **config}), place)
+    system.provision(LIMIT_S)
+    system.prepare(LIMIT_S)
+    system.start(1, LIMIT_S)
+    try:
+        yield system, system.ready(LIMIT_S)
+    finally:
+        system.stop(LIMIT_S)
+
+
+def empty(endpoint: Endpoint) -> None:
+    with sql.connect(endpoint, limit=LIMIT_S) as connection:
+        for table in tsbs_stores.TABLES:
+            connection.rows(f"DROP TABLE IF EXISTS {table}")
+
+
+def counts(endpoint: Endpoint) -> dict[str, int]:
+    with sql.connect(endpoint, limit=LIMIT_S) as connection:
+        return {table: int(connection.value(f"SELECT count(*) FROM {table}")) for table in tsbs_stores.TABLES}
+
+
+def loaded(made: TsbsWorkload, endpoint: Endpoint, runners: Runners) -> Measured:
+    made.load(runners(), endpoint, seed=1)
+    runner = runners()
+    measured = made.drive(runner, endpoint, seed=1)
+    checked = made.check(runner, endpoint, seed=1)
+    assert checked.wrong is None, checked
+    return measured
+
+
+def test_each_way_into_questdb_has_every_row_to_be_read_when_it_ends(place: Place, runners: Runners) -> None:
+    with running("questdb", place) as (_, endpoint):
+        for given in (
+            {"loader": "tsbs", "hash_workers": True},
+            {"transport": "ilp-tcp"},
+            {"transport": "ilp-http", "batch": 100},
+            {"hash_workers": False, "batch": 100},
+        ):
+            made = workload(workers=2, **given)
+            measured = loaded(made, endpoint, runners)
+            assert counts(endpoint) == dict.fromkeys(tsbs_stores.TABLES, ROWS), given
+            responses = measured.responses
+            assert responses["elapsed"] >= responses["loader_time"] > 0
+            assert responses["throughput"] == pytest.approx(9 * ROWS / responses["elapsed"])
+            assert responses["cpu_per_op"] > 0
+            acknowledged = measured.status.get("tsbs.acknowledged")
+            expected = None if given.get("loader") else 0 if given.get("transport") == "ilp-tcp" else 9 * ROWS
+            assert acknowledged == expected
+            dead = "hash_workers is set back to false" in " ".join(measured.notes)
+            assert dead == (given.get("loader") == "tsbs")
+            empty(endpoint)
+
+
+def test_rows_out_of_order_and_duplicates_are_sorted_and_dropped_where_the_tables_say_so(
+    place: Place, runners: Runners
+) -> None:
+    with running("questdb", place, tables={"deduplicate": True}) as (_, endpoint):
+        measured = loaded(workload(order="heavy", duplicates="20%", batch=500), endpoint, runners)
+        assert counts(endpoint) == dict.fromkeys(tsbs_stores.TABLES, ROWS)
+        assert 700 < measured.status["tsbs.delayed"] < 1400
+        assert 700 < measured.status["tsbs.duplicated"] < 1400
+        with sql.connect(endpoint, limit=LIMIT_S) as connection:
+            times = [row[0] for row in connection.rows("SELECT timestamp FROM cpu")]
+        assert times == sorted(times)
+
+
+def test_duplicates_stay_where_nothing_drops_them(place: Place, runners: Runners) -> None:
+    with running("questdb", place) as (_, endpoint):
+        measured = loaded(workload(duplicates="20%"), endpoint, runners)
+        assert sum(counts(endpoint).values()) == 9 * ROWS + measured.status["tsbs.duplicated"]
+
+
+def test_what_a_killed_questdb_acknowledged_is_looked_for_and_what_is_absent_is_counted(
+    place: Place, runners: Runners
+) -> None:
+    """HTTP is acknowledged once it is in the log, which the kernel still has when the process is killed."""
+    with running("questdb", place) as (system, endpoint):
+        made = workload(rate=2000.0, batch=50)
+        made.load(runners(), endpoint, seed=1)
+        runner = runners()
+        killing = threading.Timer(1.5, os.kill, (endpoint.processes["questdb"], signal.SIGKILL))
+        killing.start()
+        with pytest.raises(RunError, match=r"connection_lost|connect"):
+            made.drive(runner, endpoint, seed=1)
+        killing.join()
+        with pytest.raises(RunError):
+            system.stop(LIMIT_S)
+        system.start(2, LIMIT_S)
+        endpoint = system.ready(LIMIT_S)
+        checked = made.check(runner, endpoint, seed=1)
+        assert 500 < checked.status["ledger.acknowledged"] < 9 * ROWS
+        assert checked.status["ledger.lost"] == 0
+        # A row that was acknowledged and is gone is told, whatever took it.
+        with sql.connect(endpoint, limit=LIMIT_S) as connection:
+            connection.rows("TRUNCATE TABLE redis")
+        checked = made.check(runner, endpoint, seed=1)
+        assert checked.status["ledger.lost"] > 50
+        assert "that were acknowledged are absent" in str(checked.wrong)
+
+
+def test_postgresql_takes_rows_by_copy_and_what_it_acknowledged_outlives_its_death(
+    place: Place, runners: Runners
+) -> None:
+    with running("postgresql", place) as (system, endpoint):
+        measured = loaded(workload(workers=2, batch=300), endpoint, runners)
+        assert counts(endpoint) == dict.fromkeys(tsbs_stores.TABLES, ROWS)
+        assert measured.status["tsbs.acknowledged"] == 9 * ROWS
+        with sql.connect(endpoint, limit=LIMIT_S) as connection:
+            first = connection.rows(
+                "SELECT hostname, usage_user, extract(epoch from ts)::bigint FROM cpu ORDER BY ts, hostname LIMIT 1"
+            )
+        assert first == [("host_0", 47, 1451606400)]
+        empty(endpoint)
+        made = workload(rate=2000.0, batch=50)
+        made.load(runners(), endpoint, seed=1)
+        runner = runners()
+        killing = threading.Timer(1.5, os.kill, (next(iter(endpoint.processes.values())), signal.SIGKILL))
+        killing.start()
+        with pytest.raises(RunError):
+            made.drive(runner, endpoint, seed=1)
+        killing.join()
+        with pytest.raises(RunError):
+            system.stop(LIMIT_S)
+        system.start(2, LIMIT_S)
+        checked = made.check(runner, system.ready(LIMIT_S), seed=1)
+        assert checked.status["ledger.acknowledged"] > 500
+        assert checked.status["ledger.lost"] == 0
+
+
+def test_duckdb_copies_files_in(place: Place, runners: Runners) -> None:
+    # DuckDB refuses a place with a question mark in its path, as the others' here has.
+    plain = replace(place, data=place.data.parent.parent / "live")
+    with running("duckdb", plain) as (_, endpoint):
+        made = workload(workers=2)
+        made.load(runners(), endpoint, seed=1)
+        measured = made.drive(runners(), endpoint, seed=1)
+        assert counts(endpoint) == dict.fromkeys(tsbs_stores.TABLES, ROWS)
+        assert measured.responses["elapsed"] >= measured.responses["loader_time"]
+
+
+def test_tsbs_asks_its_queries_and_asks_them_while_rows_come(place: Place, runners: Runners) -> None:
+    with running("questdb", place) as (_, endpoint):
+        asked = {"queries": ["single-groupby-1-1-1"], "query_count": 20, "query_workers": 2}
+        made = workload(action="queries", **asked)
+        made.load(runners(), endpoint, seed=1)
+        measured = made.drive(runners(), endpoint, seed=1)
+        assert (
+            measured.responses["latency_p50"] <= measured.responses["latency_p99"] <= measured.responses["latency_max"]
+        )
+        assert measured.responses["throughput"] > 0
+        assert "adds an index" in " ".join(measured.notes)
+        empty(endpoint)
+        made = workload(action="mixed", rate=3000.0, batch=100, mixed_end="2016-01-04", **asked)
+        made.load(runners(), endpoint, seed=1)
+        runner = runners()
+        measured = made.drive(runner, endpoint, seed=1)
+        assert measured.responses["throughput"] < 3300
+        assert measured.responses["single-groupby-1-1-1.latency_p99"] > 0
+        assert 0 < measured.status["tsbs.overlap"] <= 1
+        assert made.check(runner, endpoint, seed=1).wrong is None
+        assert sum(counts(endpoint).values()) == 9 * ROWS * 3 // 2
+
+
+def test_what_tsbs_says_when_it_fails_is_told_in_one_line(place: Place, runners: Runners) -> None:
+    with running("questdb", place) as (_, endpoint):
+        made = workload(loader="tsbs")
+        loaded(made, endpoint, runners)
+        # It refuses a store that has the table already.
+        with pytest.raises(RunError, match="cpu table already exists") as caught:
+            made.drive(runners(), endpoint, seed=1)
+        assert "\n" not in str(caught.value)

@@ -1,0 +1,132 @@
+"""The workload tsbs without a server: its options, what it refuses, what it asks for, what it makes of counts."""
+
+from __future__ import annotations
+
+import re
+from datetime import date, datetime, timedelta, timezone
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from dyno.model.endpoint import Endpoint
+from dyno.workloads import tsbs_figures, tsbs_stores
+from dyno.workloads.tsbs import TsbsWorkload
+from dyno.workloads.tsbs_options import TsbsOptions
+
+QUESTDB = Endpoint("questdb", {"host": "127.0.0.1", "port": 1, "pg_port": 2, "ilp_port": 3})
+CRATEDB = Endpoint(
+    "cratedb",
+    {"host": "127.0.0.1", "port": 1, "pg_port": 2},
+    others={"n1": {"host": "127.0.0.1", "port": 1}, "n2": {"host": "127.0.0.2", "port": 1}},
+)
+
+
+def workload(**given: Any) -> TsbsWorkload:
+    return TsbsWorkload(TsbsOptions(**given))
+
+
+def test_times_are_read_as_yaml_gives_them() -> None:
+    for given in ("2016-02-03", date(2016, 2, 3), datetime(2016, 2, 3), "2016-02-03T00:00:00Z"):
+        assert TsbsOptions(end=given).end == "2016-02-03T00:00:00Z"  # type: ignore[arg-type]
+    east = datetime(2016, 2, 3, 2, tzinfo=timezone(timedelta(hours=2)))
+    assert TsbsOptions(end=east).end == "2016-02-03T00:00:00Z"  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        ({"end": "2015-01-01"}, "is not behind start"),
+        ({"end": "tomorrow"}, "is no time in UTC"),
+        ({"loader": "tsbs", "rate": 5}, "is of dyno's loader alone"),
+        ({"loader": "tsbs", "order": "heavy"}, "is of dyno's loader alone"),
+        ({"loader": "tsbs", "duplicates": "10%"}, "is of dyno's loader alone"),
+        ({"action": "queries"}, "are of actions queries and mixed"),
+        ({"queries": ["lastpoint"]}, "are of actions queries and mixed"),
+        ({"action": "mixed", "queries": ["lastpoint"], "mixed_end": "2016-01-03"}, "action mixed needs one"),
+        ({"mixed_end": "2016-01-03"}, "is of action mixed alone"),
+        ({"action": "queries", "queries": ["lastpoints"]}, "lastpoint"),
+        ({"scale": 0}, "greater than or equal to 1"),
+    ],
+)
+def test_what_does_not_go_together_is_told(given: dict[str, Any], told: str) -> None:
+    with pytest.raises(ValidationError, match=re.escape(told)):
+        TsbsOptions(**given)
+
+
+def test_what_tsbs_has_no_programs_or_no_text_for_is_refused() -> None:
+    assert workload().refuses("duckdb", None) is None
+    assert "no programs for duckdb" in str(workload(loader="tsbs").refuses("duckdb", None))
+    asked = {"action": "queries", "queries": ["double-groupby-5"]}
+    assert "refuses what TSBS asks for double-groupby-5" in str(workload(**asked).refuses("questdb", "tcp"))
+    assert workload(**asked).refuses("cratedb", "tcp") is None
+    assert "write loader: tsbs" in str(workload(**asked).refuses("postgresql", "tcp"))
+
+
+def test_a_dead_setting_is_said_and_a_live_one_is_not() -> None:
+    notes = " ".join(workload(loader="tsbs", hash_workers=True)._notes(QUESTDB))
+    assert "hash_workers is set back to false" in notes
+    assert "to be taken as one" in notes
+    assert "shards is always 5" in " ".join(workload(loader="tsbs")._notes(CRATEDB))
+    assert "hash_workers" not in " ".join(workload(loader="dyno")._notes(QUESTDB))
+
+
+def test_orders_are_delays_of_at_least_some_intervals() -> None:
+    def delayed(**given: Any) -> Any:
+        made = workload(**given)
+        return made._job(made._rows("questdb"), {}, 1).get("delayed")
+
+    assert delayed() is None
+    assert delayed(order="light") == {"share": 0.01, "by_s": 60.0}
+    assert delayed(order="light", interval="10 min") == {"share": 0.01, "by_s": 1200.0}
+    assert delayed(order="heavy") == {"share": 0.2, "by_s": 3600.0}
+    assert delayed(order="heavy", interval="10 min") == {"share": 0.2, "by_s": 12000.0}
+
+
+def test_rows_of_other_parameters_have_another_place_and_those_of_the_same_one() -> None:
+    def folder(**given: Any) -> Any:
+        return workload(**given)._rows("questdb").folder()
+
+    assert folder() == folder(workers=4, batch=5, rate=7)
+    different = {folder(), folder(scale=3), folder(seed=1), folder(end="2016-01-03"), folder(interval="20 s")}
+    assert len(different) == 5
+    assert workload()._rows("cratedb").folder() not in different
+
+
+def test_jobs_name_each_node_and_the_columns_of_the_store() -> None:
+    assert tsbs_stores.backend_of_job(QUESTDB, "ilp-tcp")["addresses"] == [{"host": "127.0.0.1", "port": 3}]
+    assert tsbs_stores.backend_of_job(QUESTDB, "ilp-http")["addresses"] == [{"host": "127.0.0.1", "port": 1}]
+    job = tsbs_stores.backend_of_job(CRATEDB, "ilp-http")
+    assert job["addresses"] == [{"host": "127.0.0.1", "port": 1}, {"host": "127.0.0.2", "port": 1}]
+    assert job["columns"] == {"time": "ts", "tags": "tags"}
+
+
+def told(**counts: Any) -> dict[str, Any]:
+    of = {"rows": 100, "sent": 100, "acknowledged": 100, "in_doubt": 0, "resent": 0, **counts}
+    return {"ingest": {"acknowledges": True, "duplicated": 0, "tables": {"cpu": of}}}
+
+
+@pytest.mark.parametrize(
+    ("counts", "present", "expected"),
+    [
+        ({}, 100, {}),
+        ({}, 90, {"lost": 10}),
+        ({"sent": 80, "acknowledged": 60, "in_doubt": 20}, 60, {}),
+        ({"sent": 80, "acknowledged": 60, "in_doubt": 20}, 80, {"phantom": 20}),
+        ({"sent": 80, "acknowledged": 60, "in_doubt": 20}, 55, {"lost": 5}),
+        ({"sent": 100, "acknowledged": 100, "resent": 10}, 110, {"duplicated": 10}),
+    ],
+)
+def test_rows_are_counted_by_what_became_of_them(
+    counts: dict[str, int], present: int, expected: dict[str, int]
+) -> None:
+    found = tsbs_figures.audit(told(**counts), None, lambda _table: present)
+    for name in ("lost", "phantom", "duplicated"):
+        assert found[f"ledger.{name}"] == expected.get(name, 0), name
+    assert found["ledger.present"] == present
+
+
+def test_rows_that_were_there_before_are_not_counted() -> None:
+    before = {"tables": {"cpu": {"rows": 1000}}}
+    found = tsbs_figures.audit(told(), before, lambda _table: 1095)
+    assert found["ledger.lost"] == 5
