@@ -26,7 +26,10 @@ from dyno.lab import Rooms
 from dyno.model.base import UserError
 
 REPOSITORY = Path(__file__).resolve().parent.parent
-GOOD_FILES = [*sorted(REPOSITORY.glob("studies/**/*.yaml")), *sorted(REPOSITORY.glob("tests/golden/study/*.yaml"))]
+GOOD_FILES = [
+    *sorted(path for path in REPOSITORY.glob("studies/**/*.yaml") if path.parent.name != "queries"),
+    *sorted(REPOSITORY.glob("tests/golden/study/*.yaml")),
+]
 CHUNK = 500
 MAX_MESSAGE = 600
 KEPT = 20

@@ -591,6 +591,7 @@ def _findings(results: Results, explained: Sequence[str] = (), rules: Sequence[R
         stacks=results.all_stacks().collect(),
         rules=rules,
         counts=results.all_counts().collect(),
+        answers=results.all_answers().collect(),
     )
 
 
@@ -729,8 +730,9 @@ def compare(first: Path, second: Path, form: str) -> int:
     for each in (a, b):
         if each.study.pilot:
             click.echo(f"dyno: {each.folder} is a pilot: a few blocks to plan by", err=True)
-    found = compare_folders(a.study, a.runs, b.study, b.runs)
-    together = agreement(a.study, a.runs, b.study, b.runs)
+    answers = a.all_answers().collect(), b.all_answers().collect()
+    found = compare_folders(a.study, a.runs, b.study, b.runs, answers)
+    together = agreement(a.study, a.runs, b.study, b.runs, answers)
     if form == "json":
         cells = [each.model_dump(mode="json") for each in found]
         click.echo(json.dumps({"cells": cells, "together": together.model_dump(mode="json")}, indent=1))
@@ -818,7 +820,7 @@ def _gate_run(
     done, ending = _carry_out(rooms, study, file, core_binary(), results, work)
     if _conclude(done.folder, ending, shows=False) == INTERRUPTED:
         raise KeyboardInterrupt
-    return gate_blocks(study, done.runs, slower=limit)
+    return gate_blocks(study, done.runs, slower=limit, answers=done.all_answers().collect())
 
 
 def _gate_folders(asked: Study, bases: Sequence[Path], news: Sequence[Path], limit: float) -> Gate:
@@ -827,7 +829,9 @@ def _gate_folders(asked: Study, bases: Sequence[Path], news: Sequence[Path], lim
     new, earlier = Results(news[0]), [Results(folder) for folder in bases]
     if any(each.study.stages is not None for each in (new, *earlier)):
         raise UserError("a folder of a staged study cannot be gated: which cells it compares was picked there")
-    *base, latest = (Session(str(each.folder), each.study, each.runs) for each in (*earlier, new))
+    *base, latest = (
+        Session(str(each.folder), each.study, each.runs, each.all_answers().collect()) for each in (*earlier, new)
+    )
     refuse_unlike(asked, base, latest)
     # The study file says what is judged: of folders too the gate may be on another response than they were run for.
     judged = new.study.model_copy(update={"replicates": asked.replicates})
@@ -835,7 +839,12 @@ def _gate_folders(asked: Study, bases: Sequence[Path], news: Sequence[Path], lim
         if changed := differences(each.environment, new.environment, programs=False):
             why = f"{each.folder} is of another machine: {'; '.join(changed)}"
             return cannot_tell(judged, why, slower=limit)
-    return gate_sessions([(each.study, each.runs) for each in base], (judged, latest.runs), slower=limit)
+    return gate_sessions(
+        [(each.study, each.runs) for each in base],
+        (judged, latest.runs),
+        slower=limit,
+        answers=[each.answers for each in (*base, latest)],
+    )
 
 
 @main.command()

@@ -36,6 +36,11 @@ SMALL: dict[str, dict[str, Any]] = {
     "go-ycsb": {"mix": "a", "records": 200, "operations": 300},
     "ycsb-java": {"mix": "a", "records": 200, "operations": 300},
     "tsbs": {"scale": 2, "interval": "10 min", "end": "2016-01-03"},
+    "queries": {
+        "text": "title: one\nqueries:\n  max:\n    title: by host\n    determinate:\n      columns: {most: number}\n"
+        "      default: SELECT max(usage_user) AS most FROM cpu",
+        "data": {"hosts": 1, "interval": "1 h", "end": "2016-01-02T00:00:00Z"},
+    },
 }
 # Of servers, what makes copies of their data small and quick; each is tried in one way of reaching it here.
 LEAST: dict[str, dict[str, Any]] = {

@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterator, Sequence
 
 from dyno import stats
+from dyno.analysis.answers import of_unlike
 from dyno.analysis.comparisons import mixes_cpus, mixes_loops, shares_of_error
 from dyno.analysis.table import Table
 from dyno.model import responses
@@ -46,6 +47,8 @@ def _has_effects(study: Study, table: Table, response: str) -> bool:
     if (known.of_pace and "rate" in table.paces.values()) or mixes_loops(response, set().union(*table.loops.values())):
         return False
     if mixes_cpus(response, set().union(*table.emulated.values())):
+        return False
+    if of_unlike(table.answers, [cell.index for cell in study.cells], response):
         return False
     # Without a cell it is another fraction, of other aliases, or none at all.
     return all(values and min(values) > 0 for values in (table.of(response, cell.index) for cell in study.cells))

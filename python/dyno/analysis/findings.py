@@ -8,7 +8,8 @@ from typing import NamedTuple
 
 import polars as pl
 
-from dyno.analysis import claims, effects, observations, per_op, published, targets
+from dyno.analysis import answers as of_queries
+from dyno.analysis import claims, effects, observations, per_op, published, query_batches, targets
 from dyno.analysis.answer import OF_UNLIKE_CPUS, answer, no_ok_run, not_judged, staged_answer
 from dyno.analysis.cells import summarise
 from dyno.analysis.choices import choose, compared_runs, of_stage, stage_notes, with_tuning
@@ -60,6 +61,7 @@ class _Sampled(NamedTuple):
     stacks: pl.DataFrame | None
     rules: Sequence[Rule]
     counts: pl.DataFrame | None
+    answers: pl.DataFrame | None
 
 
 def analyse(
@@ -73,12 +75,13 @@ def analyse(
     stacks: pl.DataFrame | None = None,
     rules: Sequence[Rule] = (),
     counts: pl.DataFrame | None = None,
+    answers: pl.DataFrame | None = None,
 ) -> Findings:
     """All that the runs of a study say. `ended` is why the study ended; None where it has not.
 
     `used` is what the observed ones used, by run. `stacks` are the call stacks of runs, with the run's number in `run`;
     `rules` say what their functions do, before the study's rules and dyno's own. `counts` are what was counted of
-    transactions, likewise with the run's number.
+    transactions, likewise with the run's number, and `answers` what stores answered to queries.
 
     What explains the variation, the shape over ordered factors and drift are given of the deciding response, and of
     those that `explained` names besides. `disturbed` says what else went on on the machine.
@@ -86,7 +89,7 @@ def analyse(
     Raises ValueError for a run of a cell that the study has not.
     """
     found = _whole if study.stages is None else _staged
-    return found(study, runs, ended, explained, disturbed, used, _Sampled(stacks, rules, counts))
+    return found(study, runs, ended, explained, disturbed, used, _Sampled(stacks, rules, counts, answers))
 
 
 def _staged(
@@ -155,7 +158,8 @@ def _whole(
     used: Mapping[int, Usage],
     sampled: _Sampled,
 ) -> Findings:
-    table = tabulate(study, runs, used)
+    table = tabulate(study, runs, used, sampled.answers)
+    queries = tuple(of_queries.findings(study, table.answers))
     cells: list[CellSummary] = []
     order = response_order(study, table)
     confounding = confounders(study, table)
@@ -211,6 +215,7 @@ def _whole(
         confounders=tuple(confounding),
         notes=(
             *_faults(laws),
+            *of_queries.notes(queries),
             *notes(
                 study,
                 table,
@@ -248,6 +253,8 @@ def _whole(
         hot_spots=() if sampled.stacks is None else tuple(hot_spots(study, table, sampled.stacks, sampled.rules)),
         interventions=tuple(interventions),
         failovers=tuple(failovers(study, table)),
+        queries=queries,
+        batches=tuple(query_batches.batches(study, queries, cells)),
         removal=tuple(removals(study, table, sampled.counts)),
         switches=tuple(switches(study, table)),
     )
@@ -273,6 +280,10 @@ def _answer(
     if interventions and study.compare is None:
         return hangs_on(interventions)
     response = study.replicates.of
+    if not comparisons and (
+        why := of_queries.of_unlike(table.answers, [cell.cell for cell in cells if cell.n], response)
+    ):
+        return f"Which is the fastest is open: {why}, and times of unlike answers are not compared."
     if not comparisons and mixes_cpus(response, set().union(*(table.emulated[cell.cell] for cell in cells))):
         return OF_UNLIKE_CPUS
     deciding = [found for found in pooled if found.response == response]

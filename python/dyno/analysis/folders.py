@@ -8,10 +8,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import polars as pl
 from numpy.typing import NDArray
 
 from dyno import stats
 from dyno.analysis import sentences
+from dyno.analysis.answers import Answers
 from dyno.analysis.comparisons import no_means, not_over, unlike_cpus, unlike_loops, verdict_of
 from dyno.analysis.published import ranks
 from dyno.analysis.table import Table, compared, tabulate
@@ -21,6 +23,8 @@ from dyno.model.run import Outcome, RunRecord
 from dyno.model.study import Cell, Study
 
 Levels = frozenset[tuple[str, str]]
+BothAnswers = tuple[pl.DataFrame | None, pl.DataFrame | None]
+NO_ANSWERS: BothAnswers = (None, None)
 
 
 @dataclass(frozen=True)
@@ -34,18 +38,26 @@ class Side:
     loops: Set[str]
     emulated: Set[bool]
     not_over: str
+    answers: Answers
+    cell: int
 
 
 def compare_folders(
-    study_a: Study, runs_a: Sequence[RunRecord], study_b: Study, runs_b: Sequence[RunRecord]
+    study_a: Study,
+    runs_a: Sequence[RunRecord],
+    study_b: Study,
+    runs_b: Sequence[RunRecord],
+    answers: BothAnswers = NO_ANSWERS,
 ) -> list[FolderComparison]:
     """The first study's deciding response, second folder over first, in cells of the same levels, at its confidence.
+
+    `answers` are what stores answered, of the first folder's runs and of the second's.
 
     Cells that only one side has are listed as such: the first folder's cells in their order, then the second's own.
     Raises ValueError for a run of a cell that its study has not.
     """
     response, confidence = study_a.replicates.of, study_a.replicates.confidence
-    table_a, table_b = (tabulate(each, compared(each, of)) for each, of in ((study_a, runs_a), (study_b, runs_b)))
+    table_a, table_b = _tables(study_a, runs_a, study_b, runs_b, answers)
     sides_a, sides_b = _sides(study_a, table_a, response), _sides(study_b, table_b, response)
     remarks = [("first", _remarks(study_a, table_a)), ("second", _remarks(study_b, table_b))]
     levels_by_key = {_key(cell.levels): cell.levels for study in (study_a, study_b) for cell in study.cells}
@@ -66,7 +78,11 @@ def compare_folders(
 
 
 def agreement(
-    study_a: Study, runs_a: Sequence[RunRecord], study_b: Study, runs_b: Sequence[RunRecord]
+    study_a: Study,
+    runs_a: Sequence[RunRecord],
+    study_b: Study,
+    runs_b: Sequence[RunRecord],
+    answers: BothAnswers = NO_ANSWERS,
 ) -> FolderAgreement:
     """Of the first study's deciding response: the order of the cells, and the ratio of the figures over all of them.
 
@@ -75,7 +91,7 @@ def agreement(
     drivers do not ask in the same way. Raises ValueError for a run of a cell that its study has not.
     """
     response, confidence = study_a.replicates.of, study_a.replicates.confidence
-    table_a, table_b = (tabulate(each, compared(each, of)) for each, of in ((study_a, runs_a), (study_b, runs_b)))
+    table_a, table_b = _tables(study_a, runs_a, study_b, runs_b, answers)
     cells_a, cells_b = ({_key(cell.levels): cell for cell in study.cells} for study in (study_a, study_b))
     both = [(cells_a[key], cells_b[key]) for key in cells_a if key in cells_b]
     alike = [
@@ -83,6 +99,7 @@ def agreement(
         for a, b in both
         if not unlike_loops(response, "", table_a.loops[a.index], "", table_b.loops[b.index])
         and not unlike_cpus(response, "", table_a.emulated[a.index], "", table_b.emulated[b.index])
+        and not table_a.answers.why_unlike(response, a.index, table_b.answers, b.index)
         and not not_over(response, [(table_a, a.index, ""), (table_b, b.index, "")])
     ]
     measured = [(a, b) for a, b in alike if table_a.of(response, a.index) and table_b.of(response, b.index)]
@@ -121,6 +138,15 @@ def _over_all(
     if a is None or b is None:
         return None, 0
     return stats.difference_of_pooled(a, b).ratio(confidence), len(common)
+
+
+def _tables(
+    study_a: Study, runs_a: Sequence[RunRecord], study_b: Study, runs_b: Sequence[RunRecord], answers: BothAnswers
+) -> tuple[Table, Table]:
+    return (
+        tabulate(study_a, compared(study_a, runs_a), answers=answers[0]),
+        tabulate(study_b, compared(study_b, runs_b), answers=answers[1]),
+    )
 
 
 _TELLING = ("workload.driver", "workload.kind", "system.kind", "deployment")
@@ -179,6 +205,8 @@ def _sides(study: Study, table: Table, response: str) -> dict[Levels, Side]:
             table.loops[cell.index],
             table.emulated[cell.index],
             not_over(response, [(table, cell.index, "")]),
+            table.answers,
+            cell.index,
         )
         for cell in study.cells
     }
@@ -194,8 +222,10 @@ def _remarks(study: Study, table: Table) -> dict[Levels, str]:
 def _unlike(response: str, a: Side, b: Side) -> str:
     """Why no ratio of two cells would mean anything; empty where one does."""
     one, other = "the first folder", "the second"
-    return unlike_loops(response, one, a.loops, other, b.loops) or unlike_cpus(
-        response, one, a.emulated, other, b.emulated
+    return (
+        unlike_loops(response, one, a.loops, other, b.loops)
+        or unlike_cpus(response, one, a.emulated, other, b.emulated)
+        or a.answers.why_unlike(response, a.cell, b.answers, b.cell)
     )
 
 

@@ -13,6 +13,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+import polars as pl
+
 from dyno import stats
 from dyno.analysis import sentences
 from dyno.analysis.comparisons import not_over
@@ -41,9 +43,12 @@ class _Found:
     why: str = ""
 
 
-def gate_blocks(study: Study, runs: Sequence[RunRecord], *, slower: float) -> Gate:
-    """Judge an interleaved study, whose compared factor has the base first. `slower` is a share."""
-    table = tabulate(study, runs)
+def gate_blocks(study: Study, runs: Sequence[RunRecord], *, slower: float, answers: pl.DataFrame | None = None) -> Gate:
+    """Judge an interleaved study, whose compared factor has the base first. `slower` is a share.
+
+    `answers` are what stores answered in its runs: where they answered otherwise, which is slower is not asked.
+    """
+    table = tabulate(study, runs, answers=answers)
     found = [
         _of_pair(study, table, pair) if study.judged else _Found(pair.within, None, sentences.NOT_JUDGED)
         for pair in pairs(study)
@@ -58,6 +63,8 @@ def _of_pair(study: Study, table: Table, pair: Pair) -> _Found:
     values_a, values_b = [a[block] for block in common], [b[block] for block in common]
     if _given(response, [(table, pair.a.index), (table, pair.b.index)]):
         return _Found(pair.within, None, sentences.given(response))
+    if why := table.answers.why_unlike(response, pair.a.index, table.answers, pair.b.index):
+        return _Found(pair.within, None, why)
     if why := not_over(response, [(table, pair.a.index, pair.level_a), (table, pair.b.index, pair.level_b)]):
         return _Found(pair.within, None, why)
     if len(common) < 2:
@@ -81,18 +88,27 @@ def _towards_slower(response: str, a: Sequence[float], b: Sequence[float]) -> tu
 
 
 def gate_sessions(
-    base: Sequence[tuple[Study, Sequence[RunRecord]]], new: tuple[Study, Sequence[RunRecord]], *, slower: float
+    base: Sequence[tuple[Study, Sequence[RunRecord]]],
+    new: tuple[Study, Sequence[RunRecord]],
+    *,
+    slower: float,
+    answers: Sequence[pl.DataFrame | None] = (),
 ) -> Gate:
     """Judge a results folder against earlier ones of the same machine, each a session of its own.
 
     The runs of two folders were not interleaved: what differs between sessions of a machine, whatever is measured,
     stands in the difference. It is estimated from the sessions of the base, each of which gives one mean of logs, and
-    the new session is another draw of the same kind: Student's interval of a prediction.
+    the new session is another draw of the same kind: Student's interval of a prediction. `answers` are what stores
+    answered in the runs of each of the base and then of the new one; none are looked at where they are left out.
     """
     study, runs = new
     response = study.replicates.of
-    table = tabulate(study, compared(study, runs))
-    tables = [(each, tabulate(each, compared(each, of))) for each, of in base]
+    answered = list(answers) or [None] * (len(base) + 1)
+    table = tabulate(study, compared(study, runs), answers=answered[-1])
+    tables = [
+        (each, tabulate(each, compared(each, of), answers=theirs))
+        for (each, of), theirs in zip(base, answered[:-1], strict=True)
+    ]
     found = []
     for cell in study.cells:
         places = [(of, other.index) for each, of in tables for other in each.cells if other.levels == cell.levels]
@@ -102,7 +118,16 @@ def gate_sessions(
             found.append(_Found(cell.levels, None, sentences.NOT_JUDGED))
         elif _given(response, [(table, cell.index), *places]):
             found.append(_Found(cell.levels, None, sentences.given(response)))
-        elif why := not_over(response, [(table, cell.index, ""), *((of, index, "the base") for of, index in places)]):
+        elif (
+            why := next(
+                (
+                    told
+                    for of, index in places
+                    if (told := of.answers.why_unlike(response, index, table.answers, cell.index))
+                ),
+                "",
+            )
+        ) or (why := not_over(response, [(table, cell.index, ""), *((of, index, "the base") for of, index in places)])):
             found.append(_Found(cell.levels, None, why))
         elif len(sessions) < FEWEST_SESSIONS:
             why = (
@@ -119,12 +144,20 @@ def gate_sessions(
     return _gate(study, found, slower, interleaved=False)
 
 
+def _unlike(response: str, base: Iterable[tuple[Table, int]], new: tuple[Table, int]) -> str:
+    """Why the cells' answers to queries are not the same; empty where they are, or where there are none."""
+    table, cell = new
+    found = (of.answers.why_unlike(response, index, table.answers, cell) for of, index in base)
+    return next((why for why in found if why), "")
+
+
 class Session(NamedTuple):
     """A results folder, by the name that it was given by."""
 
     name: str
     study: Study
     runs: Sequence[RunRecord]
+    answers: pl.DataFrame | None = None
 
 
 def refuse_unlike(asked: Study, base: Sequence[Session], new: Session) -> None:

@@ -10,8 +10,10 @@ from types import MappingProxyType
 from typing import Final, NamedTuple
 
 import numpy as np
+import polars as pl
 from numpy.typing import NDArray
 
+from dyno.analysis.answers import Answers, gather, read
 from dyno.analysis.promises import Promises, promised
 from dyno.model import measures, responses
 from dyno.model.findings import Pace
@@ -57,6 +59,7 @@ class Table:
     promises: dict[int, set[Promises]] = field(default_factory=lambda: defaultdict(set))  # by the settings read back
     paces: dict[int, Pace] = field(default_factory=dict)  # of the cells whose throughput was not the system's alone
     widening: float | None = None  # of intervals between cells, once it is known: it is asked for thousands of times
+    answers: Answers = field(default_factory=Answers)  # of its ok runs; of none where no queries were asked
     used: dict[int, dict[int, Usage]] = field(default_factory=lambda: defaultdict(dict))  # cell -> block, of ok runs
 
     def of(self, response: str, cell: int) -> list[float]:
@@ -128,8 +131,16 @@ def compared(study: Study, runs: Sequence[RunRecord]) -> Sequence[RunRecord]:
     return runs if study.stages is None else [run for run in runs if run.slot.stage == COMPARING]
 
 
-def tabulate(study: Study, runs: Sequence[RunRecord], used: Mapping[int, Usage] = MappingProxyType({})) -> Table:
-    """Group the runs, with what they `used` by run. Raises ValueError for a run of a cell that the study has not."""
+def tabulate(
+    study: Study,
+    runs: Sequence[RunRecord],
+    used: Mapping[int, Usage] = MappingProxyType({}),
+    answers: pl.DataFrame | None = None,
+) -> Table:
+    """Group the runs, with what they `used` by run, and the `answers` of all with the run's number in `run`.
+
+    Raises ValueError for a run of a cell that the study has not.
+    """
     cells = {cell.index for cell in study.cells}
     table = Table()
     for run in sorted(runs, key=lambda record: record.run):
@@ -161,6 +172,7 @@ def tabulate(study: Study, runs: Sequence[RunRecord], used: Mapping[int, Usage] 
                 continue
             table.values[name][slot.cell].append(value)
             table.by_block[name][slot.cell][slot.block] = value
+    table.answers = gather({run.run: run.slot.cell for run in table.ok_runs}, read(answers))
     for name in list(table.values):
         if not _is_known(name):
             table.unknown.add(name)

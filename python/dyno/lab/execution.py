@@ -173,6 +173,7 @@ class Execution:
             histogram_log=measured.histogram_log if measured else None,
             attempts=measured.attempts if measured else None,
             reads=measured.reads if measured else None,
+            answers=measured.answers if measured else None,
         )
 
     def _measure(self) -> None:

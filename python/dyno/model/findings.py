@@ -8,6 +8,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
+from dyno.model.answers import BatchFinding, QueryFinding
 from dyno.model.base import Frozen
 
 FINDINGS_FORMAT = 1
@@ -1414,6 +1415,13 @@ class Findings(Frozen):
     ] = ()
     failovers: Annotated[
         tuple[Failover, ...], Field(description="what a fault cost, of each cell in which one was struck")
+    ] = ()
+    queries: Annotated[
+        tuple[QueryFinding, ...],
+        Field(description="of each query, which cells answered the same, and how others differ"),
+    ] = ()
+    batches: Annotated[
+        tuple[BatchFinding, ...], Field(description="of queries asked at once, the best and the worst configuration")
     ] = ()
     removal: Annotated[
         tuple[Removal, ...], Field(description="where instructions go, of an engine whose components are removed")

@@ -68,6 +68,9 @@ _KNOWN = {
         Response("metrics", "values loaded", "1/s", "higher", of_pace=True),
         Response("failed_operations", "operations that failed", "1", "lower", counted=True),
         Response("reconnects", "connections made anew", "1", "lower", counted=True),
+        # Of queries that are asked one by one.
+        Response("cold", "time of a query that is asked first", "ms", "lower"),
+        Response("warm", "time of a query that is asked again", "ms", "lower"),
         Response("cpu_per_op", "CPU time of the driver's process per operation", "us", "lower"),
         Response("cpu.util", "CPU utilisation", "%", "lower"),
         Response("disk.util", "utilisation of the busiest disk", "%", "lower"),

@@ -40,7 +40,7 @@ from dyno.model.run import RunRecord
 from dyno.model.stages import comparing
 from dyno.model.study import Study
 from dyno.model.units import format_percent, format_size
-from dyno.report import failover, figures, interventions, removal, switches
+from dyno.report import failover, figures, interventions, queries, removal, switches
 from dyno.report.database import groups
 from dyno.report.decisions import decisions_to_csv, shown
 from dyno.report.figures import Figure, Palette
@@ -210,6 +210,7 @@ def _page(
         told_of=interventions,
         failover_figures=[_shown(figure) for figure in failed_over],
         failover=failover,
+        queries=queries,
         removal_figures=[_shown(figure) for figure in removed],
         removal=removal,
         switches_figures=[_shown(figure) for figure in switched],

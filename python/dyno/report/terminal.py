@@ -43,6 +43,7 @@ from dyno.report.interventions import show_interventions
 from dyno.report.laws import forecasts_in_words, laws_in_words
 from dyno.report.observations import on_terminal as observed_on_terminal
 from dyno.report.per_op import on_terminal as per_operation
+from dyno.report.queries import of_queries
 from dyno.report.removal import of_removal
 from dyno.report.selfcheck import Block
 from dyno.report.switches import of_switches
@@ -122,6 +123,7 @@ def show(findings: Findings, console: Console, chosen: Sequence[str] | None = No
             *(Text(_plain(line)) for line in verdict_lines(findings)),
         ]
     parts += show_hot_spots(findings)
+    parts += of_queries(findings)
     parts += of_removal(findings)
     parts += of_switches(findings)
     _print(console, Group(*parts))

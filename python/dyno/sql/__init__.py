@@ -15,9 +15,9 @@ from typing import Any
 from dyno.model.endpoint import Endpoint
 from dyno.sql import over_http, over_lines
 from dyno.sql import visible as barriers
-from dyno.sql.base import Answer, Connection, Row, SqlError, dial, in_words, within
+from dyno.sql.base import Answer, Connection, Row, SqlError, Timed, dial, in_words, within
 
-__all__ = ["Answer", "Connection", "Row", "SqlError", "ask", "backends", "connect", "visible"]
+__all__ = ["Answer", "Connection", "Row", "SqlError", "Timed", "ask", "backends", "connect", "visible"]
 
 
 def connect(endpoint: Endpoint, *, limit: float) -> Connection:
@@ -73,7 +73,7 @@ def _mysql(settings: dict[str, Any], limit: float) -> Connection:
     except (pymysql.MySQLError, OSError) as error:
         socket.close()
         raise SqlError(in_words(error)) from error
-    return Connection(opened.close, opened.cursor, pymysql.MySQLError)
+    return Connection(opened.close, opened.cursor, pymysql.MySQLError, buffered=True)
 
 
 def _postgresql(settings: dict[str, Any], limit: float) -> Connection:
@@ -95,10 +95,11 @@ def _postgresql(settings: dict[str, Any], limit: float) -> Connection:
             connect_timeout=max(2, round(limit)),  # libpq takes no fractions, and reads 1 as 2
             options=f"-c statement_timeout={round(limit * 1000)}",
             autocommit=True,
+            prepare_threshold=None,  # else a statement asked for the sixth time is another one, whose plan is kept
         )
     except (psycopg.Error, OSError) as error:
         raise SqlError(in_words(error)) from error
-    return Connection(opened.close, opened.cursor, psycopg.Error)
+    return Connection(opened.close, opened.cursor, psycopg.Error, buffered=True)
 
 
 def _sqlite(settings: dict[str, Any], limit: float) -> Connection:

@@ -6,6 +6,7 @@ import contextlib
 import ctypes
 import os
 import threading
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
@@ -37,6 +38,28 @@ class Answer:
 
     columns: tuple[str, ...]
     rows: list[Row]
+
+
+@dataclass(frozen=True)
+class Timed:
+    """An answer, how long it took until all of it had arrived, and what its client computed until then; in s."""
+
+    answer: Answer
+    seconds: float
+    cpu_s: float
+
+
+@dataclass(frozen=True)
+class Arrival:
+    """When all of an answer was there, by time.perf_counter, and the thread's CPU time then."""
+
+    at: float
+    cpu_s: float
+
+    @classmethod
+    def now(cls) -> Arrival:
+        """At this moment."""
+        return cls(time.perf_counter(), time.thread_time())
 
 
 class Cursor(Protocol):
@@ -124,10 +147,14 @@ def _enter(namespace: str) -> None:
 class Connection:
     """One connection; every statement is its own transaction. A context manager."""
 
-    def __init__(self, close: Callable[[], Any], cursor: Callable[[], Any], errors: type[Exception]) -> None:
+    def __init__(
+        self, close: Callable[[], Any], cursor: Callable[[], Any], errors: type[Exception], *, buffered: bool = False
+    ) -> None:
+        """`buffered` says that an answer has arrived whole once its statement was executed."""
         self._close = close
         self._cursor = cursor
         self._errors = errors
+        self._buffered = buffered
 
     def ask(self, statement: str, *parameters: Any) -> Answer:
         """What a statement gives, with the names of its columns; parameters stand as `%s`. Raises SqlError."""
@@ -147,6 +174,33 @@ class Connection:
                     return (), []
                 columns = tuple(str(column[0]) for column in cursor.description)
                 return columns, [tuple(row) for row in cursor.fetchall()]
+        except (self._errors, OSError) as error:
+            raise SqlError(f"{in_words(error)} (asked: {_shortened(statement)})") from error
+
+    def timed(self, statement: str) -> Timed:
+        """What a statement gives, and how long that took. Raises SqlError.
+
+        What a client does to decode it is in that time only where it cannot be told apart.
+        """
+        try:
+            with contextlib.closing(self._cursor()) as opened:
+                cursor: Cursor = opened
+                begun = Arrival.now()
+                cursor.execute(statement)
+                executed = Arrival.now()
+                rows = cursor.fetchall() if cursor.description else []
+                arrived = getattr(cursor, "arrived", None) or (executed if self._buffered else Arrival.now())
+                columns = tuple(str(column[0]) for column in cursor.description or ())
+        except (self._errors, OSError) as error:
+            raise SqlError(f"{in_words(error)} (asked: {_shortened(statement)})") from error
+        answer = Answer(columns, [tuple(map(alike, row)) for row in rows])
+        return Timed(answer, arrived.at - begun.at, arrived.cpu_s - begun.cpu_s)
+
+    def copy(self, statement: str, text: str) -> None:
+        """Send text to a statement that reads it, as PostgreSQL's COPY FROM STDIN does. Raises SqlError."""
+        try:
+            with contextlib.closing(self._cursor()) as cursor, cursor.copy(statement) as copying:
+                copying.write(text)
         except (self._errors, OSError) as error:
             raise SqlError(f"{in_words(error)} (asked: {_shortened(statement)})") from error
 

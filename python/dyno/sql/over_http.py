@@ -10,7 +10,7 @@ from socket import socket as Socket  # noqa: N812 - a variable here is called as
 from typing import Any
 from urllib.parse import urlencode
 
-from dyno.sql.base import Connection, SqlError
+from dyno.sql.base import Arrival, Connection, SqlError
 
 Description = list[tuple[str, ...]] | None
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -37,6 +37,7 @@ class _Client:
         self._http = _Dialled(dialled)
         self._http.connect()  # so that whoever is not there is noticed now
         self._used = False
+        self.arrived: Arrival | None = None
 
     def request(self, method: str, path: str, body: bytes | None = None) -> tuple[int, Any]:
         """Status and JSON of an answer. Raises SqlError."""
@@ -54,6 +55,7 @@ class _Client:
                 self._http.request(method, path, body, headers)
                 answer = self._http.getresponse()
             text = answer.read()
+            self.arrived = Arrival.now()
         except (HTTPException, OSError) as error:
             self._http.close()
             raise SqlError(f"no answer: {error or type(error).__name__}") from error
@@ -76,6 +78,11 @@ class _Questdb:
         self._client = client
         self.description: Description = None
         self._rows: Sequence[Any] = ()
+
+    @property
+    def arrived(self) -> Arrival | None:
+        """When the last answer had come whole; it is decoded after that."""
+        return self._client.arrived
 
     def execute(self, statement: str, parameters: Sequence[Any] | None = None, /) -> None:
         """QuestDB takes no parameters here, so they are put in as literals."""
@@ -112,6 +119,11 @@ class _Cratedb:
         self._client = client
         self.description: Description = None
         self._rows: Sequence[Any] = ()
+
+    @property
+    def arrived(self) -> Arrival | None:
+        """When the last answer had come whole; it is decoded after that."""
+        return self._client.arrived
 
     def execute(self, statement: str, parameters: Sequence[Any] | None = None, /) -> None:
         """With its parameters beside it."""

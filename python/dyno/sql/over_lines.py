@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from socket import socket as Socket  # noqa: N812 - a variable here is called as its module is
 from typing import Any
 
-from dyno.sql.base import Connection, SqlError
+from dyno.sql.base import Arrival, Connection, SqlError
 
 _OF_TIME = ("TIMESTAMP", "DATE")
 """How the names of its types begin that are told as ISO 8601."""
@@ -24,6 +24,8 @@ class _Duckdb:
         self._stream = stream
         self.description: list[tuple[str, str]] | None = None
         self._rows: Sequence[Any] = ()
+        self.arrived: Arrival | None = None
+        """When the last answer had come whole; it is decoded after that."""
 
     def execute(self, statement: str, parameters: Sequence[Any] | None = None, /) -> None:
         """With its parameters beside it."""
@@ -47,6 +49,7 @@ class _Duckdb:
         self._stream.write(json.dumps(body).encode() + b"\n")
         self._stream.flush()
         line = self._stream.readline()
+        self.arrived = Arrival.now()
         if not line.endswith(b"\n"):
             raise SqlError("it ended before it answered")
         said: dict[str, Any] = json.loads(line)

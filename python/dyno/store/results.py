@@ -34,6 +34,7 @@ _SAMPLES = "samples.parquet"
 _STACKS = "stacks.parquet"
 _FUNCTIONS = "functions.parquet"
 _COUNTS = "counts.parquet"
+_ANSWERS = "answers.parquet"
 _SELFCHECK = "selfcheck.json"
 
 
@@ -177,6 +178,10 @@ class Results:
     def all_counts(self) -> pl.LazyFrame:
         """What was counted of transactions in all runs, with the run in `run`; of no columns where nothing was."""
         return self._scan(_COUNTS)
+
+    def all_answers(self) -> pl.LazyFrame:
+        """What stores answered in all runs, with the run's number in `run`; of no columns where nothing was kept."""
+        return self._scan(_ANSWERS)
 
     def lock(self) -> None:
         """Make this the only dyno that adds to the folder. Raises StoreError where another does."""

@@ -25,6 +25,7 @@ class Staged:
     histogram_log: Path | None = None
     attempts: pl.DataFrame | None = None
     reads: pl.DataFrame | None = None
+    answers: pl.DataFrame | None = None
 
 
 def write(staged: Staged, folder: Path) -> None:
@@ -44,6 +45,8 @@ def write(staged: Staged, folder: Path) -> None:
         staged.attempts.write_parquet(folder / "attempts.parquet")
     if staged.reads is not None:
         staged.reads.write_parquet(folder / "reads.parquet")
+    if staged.answers is not None:
+        staged.answers.write_parquet(folder / "answers.parquet")
     if staged.histogram_log is not None:
         staged.histogram_log.rename(folder / "latency.hlog")
     logs = folder / "logs"

@@ -106,6 +106,8 @@ class Measured:
     histogram_log: Path | None = None
     attempts: pl.DataFrame | None = None
     reads: pl.DataFrame | None = None
+    answers: pl.DataFrame | None = None
+    """What the store answered to each question, with the columns of `dyno.model.answers`; None where it is not kept."""
 
 
 def rates(measured: Measured) -> tuple[list[float], float, float]:

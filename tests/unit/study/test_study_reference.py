@@ -135,7 +135,11 @@ def keys_below(section: str) -> list[str]:
 # Examples
 
 
-STUDIES = sorted(path for path in (*REPOSITORY.glob("studies/**/*.yaml"), COMPLETE) if path.parent.name != "published")
+STUDIES = sorted(
+    path
+    for path in (*REPOSITORY.glob("studies/**/*.yaml"), COMPLETE)
+    if path.parent.name not in ("published", "queries")
+)
 
 
 @pytest.mark.parametrize("path", STUDIES, ids=lambda path: str(path.relative_to(REPOSITORY)))

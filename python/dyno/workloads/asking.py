@@ -1,0 +1,294 @@
+"""The driver of workload `queries`: a program of its own, so that what it costs is told from what dyno does besides.
+
+It takes a job (a JSON file), asks, and leaves `result.json` and `answers.parquet` in the folder that it names. What an
+answer took counts until all of it has arrived; it is brought into one form and summed up only when nothing is timed.
+Clients of a batch are threads: they wait for the store and not for each other, and the interpreter lets one of them
+compute at a time, which is why the driver tells how much of one CPU it used.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from html import unescape
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from dyno import sql
+from dyno.model.answers import ANSWER_COLUMNS
+from dyno.model.base import RunError
+from dyno.model.endpoint import Endpoint
+from dyno.model.rows import NotATime, digests, dumped, in_one_form
+from dyno.workloads import devops_data
+
+_FIRST_ROWS = 10
+_WHOLE_CELLS = 100_000
+"""Rows times columns up to which an answer is kept whole, and that a batch may keep of each query all together."""
+_TELL_EVERY_S = 1.0
+COURSE = {"ended_ns": pl.Int64, "operation": pl.String, "latency_us": pl.Float64, "service_us": pl.Float64}
+"""Columns of `course.parquet`, a row for each answer in the order in which they came; null where there was an error."""
+
+
+@dataclass
+class Asked:
+    """One question, and what came of it."""
+
+    question: Mapping[str, Any]
+    answer: sql.Answer | None = None
+    error: str | None = None
+    cold_ms: float | None = None
+    warm_ms: list[float] = field(default_factory=list)
+    client_s: list[float] = field(default_factory=list)
+    plan: str | None = None
+
+    def ask(self, connection: sql.Connection) -> float | None:
+        """Once; the time of the answer in ms, None where there was an error."""
+        try:
+            found = connection.timed(self.question["statement"])
+        except sql.SqlError as error:
+            self.error = _without_statement(str(error), self.question["statement"])
+            return None
+        self.client_s.append(found.cpu_s)
+        self.answer = found.answer
+        return found.seconds * 1000
+
+
+class Teller:
+    """Says how far it is, for whoever watches the driver."""
+
+    def __init__(self) -> None:
+        self.begun = self._told = time.monotonic()
+        self.count = 0
+        self.course: list[tuple[int, str, float | None, float | None]] = []
+        """When each answer was there, of which query, from when it was due and from when it was sent, in us."""
+        self._lock = threading.Lock()
+
+    def asked(self, question: Mapping[str, Any], took_ms: float | None, late_ms: float = 0.0) -> None:
+        """One more answer is there, or an error."""
+        with self._lock:
+            self.count += 1
+            service = None if took_ms is None else took_ms * 1000
+            latency = None if service is None else service + late_ms * 1000
+            self.course.append((time.time_ns(), f"{question['part']}.{question['query']}", latency, service))
+            now = time.monotonic()
+            if now - self._told < _TELL_EVERY_S:
+                return
+            self._told = now
+            elapsed = now - self.begun
+            said = {"phase": "measured", "elapsed_s": elapsed, "throughput_per_s": self.count / elapsed}
+            print(json.dumps(said), flush=True)
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Carry out the job in the file that is named; 1 where it failed, and why on standard error."""
+    try:
+        job = json.loads(Path(arguments[0]).read_text())
+        out = Path(job["out"])
+        out.mkdir(parents=True, exist_ok=True)
+        endpoint = Endpoint(**job["endpoint"])
+        if job["phase"] == "load":
+            devops_data.load(endpoint, devops_data.DataOptions.model_validate(job["data"]), out, limit=job["limit_s"])
+            result: dict[str, Any] = {}
+        else:
+            result = _run(job, endpoint, out)
+        (out / "result.json").write_text(json.dumps(result) + "\n")
+    except (RunError, OSError) as error:
+        print(" ".join(str(error).split()), file=sys.stderr)
+        return 1
+    return 0
+
+
+def _run(job: Mapping[str, Any], endpoint: Endpoint, out: Path) -> dict[str, Any]:
+    def connect() -> sql.Connection:
+        return sql.connect(endpoint, limit=job["limit_s"])
+
+    teller = Teller()
+    result: dict[str, Any] = {"measured_from_ns": time.time_ns()}
+    singly = [Asked(question) for question in job["singly"]]
+    with connect() as connection:
+        result["singly"] = _singly(singly, connection, job["repeat"], teller)
+        batches = {
+            name: _batch([Asked(each) for each in questions], connect, job["workers"], job["rate"], teller)
+            for name, questions in job["batches"].items()
+        }
+        result["measured_to_ns"] = time.time_ns()
+        for each in singly if job["explain"] else ():
+            each.plan = _plan(connection, each.question)
+    result["batches"] = {name: told for name, (told, _) in batches.items()}
+    asked = [*singly, *(each for _, of_batch in batches.values() for each in of_batch)]
+    pl.DataFrame(_kept(asked), schema=ANSWER_COLUMNS, orient="row").write_parquet(out / "answers.parquet")
+    pl.DataFrame(teller.course, schema=COURSE, orient="row").write_parquet(out / "course.parquet")
+    return result
+
+
+def _singly(asked: Sequence[Asked], connection: sql.Connection, repeat: int, teller: Teller) -> dict[str, float]:
+    """Each once, and at once again as often as asked for."""
+    begun, cpu = time.perf_counter(), time.process_time()
+    for each in asked:
+        each.cold_ms = each.ask(connection)
+        teller.asked(each.question, each.cold_ms)
+        for _ in range(repeat if each.error is None else 0):
+            if (took := each.ask(connection)) is not None:
+                each.warm_ms.append(took)
+            teller.asked(each.question, took)
+    return {
+        "count": sum(len(each.warm_ms) + (each.cold_ms is not None) for each in asked),
+        "elapsed_s": time.perf_counter() - begun,
+        "cpu_s": time.process_time() - cpu,
+    }
+
+
+def _batch(
+    asked: list[Asked], connect: Callable[[], sql.Connection], workers: int, rate: float | None, teller: Teller
+) -> tuple[dict[str, Any], list[Asked]]:
+    """All of them by so many clients: as fast as they come, or each when it is due, whether or not others are done."""
+    queue = _Queue(len(asked))
+    latencies: list[float | None] = [None] * len(asked)
+    lags = [0.0] * len(asked)
+    wrong: list[BaseException] = []
+    connections = [connect() for _ in range(workers)]
+    ready = threading.Barrier(workers + 1)
+    never = threading.Event()
+    start = [0.0]
+
+    def client(connection: sql.Connection) -> None:
+        try:
+            ready.wait()
+            while (number := queue.next()) is not None:
+                due = None if rate is None else start[0] + number / rate
+                if due is not None and (early := due - time.perf_counter()) > 0:
+                    never.wait(early)
+                sent = time.perf_counter()
+                took = asked[number].ask(connection)
+                if took is not None:
+                    lags[number] = 0.0 if due is None else max(0.0, (sent - due) * 1000)
+                    latencies[number] = took + lags[number]
+                    asked[number].warm_ms.append(took)
+                teller.asked(asked[number].question, took, lags[number])
+        except BaseException as error:  # noqa: BLE001 - a thread's error is raised by whoever waits for it
+            wrong.append(error)
+            ready.abort()
+
+    threads = [threading.Thread(target=client, args=(each,), daemon=True) for each in connections]
+    for thread in threads:
+        thread.start()
+    cpu = time.process_time()
+    start[0] = time.perf_counter()
+    try:
+        ready.wait()
+    except threading.BrokenBarrierError as error:
+        raise RunError(f"a client of a batch could not begin: {wrong[0] if wrong else error}") from error
+    for thread in threads:
+        thread.join()
+    elapsed, cpu = time.perf_counter() - start[0], time.process_time() - cpu
+    for each in connections:
+        each.close()
+    if wrong:
+        raise RunError(f"a client of a batch ended: {wrong[0]}") from wrong[0]
+    told = {
+        "elapsed_s": elapsed,
+        "cpu_s": cpu,
+        "latencies_ms": [each for each in latencies if each is not None],
+        "services_ms": [each.warm_ms[0] for each in asked if each.warm_ms],
+        "lags_ms": lags,
+        "errors": sum(each.error is not None for each in asked),
+        "first_error": next((each.error for each in asked if each.error is not None), None),
+    }
+    return told, asked
+
+
+class _Queue:
+    """Numbers from 0 on, each given once."""
+
+    def __init__(self, count: int) -> None:
+        self._next, self._count, self._lock = 0, count, threading.Lock()
+
+    def next(self) -> int | None:
+        with self._lock:
+            if self._next >= self._count:
+                return None
+            self._next += 1
+            return self._next - 1
+
+
+def _plan(connection: sql.Connection, question: Mapping[str, Any]) -> str:
+    """What the store says that it would do, as it says it; or why it does not."""
+    try:
+        rows = connection.rows(question["explain"])
+    except sql.SqlError as error:
+        return f"not told: {_without_statement(str(error), question['explain'])}"
+    # QuestDB indents its plans by entities of HTML.
+    return unescape("\n".join("  ".join(_in_plan(value) for value in row) for row in rows)).replace("\xa0", " ")
+
+
+def _in_plan(value: Any) -> str:
+    return json.dumps(value, indent=1, default=str) if isinstance(value, (dict, list)) else str(value)
+
+
+def _kept(asked: Sequence[Asked]) -> list[tuple[Any, ...]]:
+    """A row of `answers.parquet` for each question."""
+    left: dict[tuple[str, str], int] = {}
+    rows = []
+    for each in asked:
+        question, answer, error = each.question, each.answer, each.error
+        found: dict[str, Any] = {}
+        if error is None and answer is not None:
+            try:
+                found = _summed_up(question, answer, left)
+            except NotATime as wrong:
+                error = f"its answer cannot be read: {wrong}"
+            except _OtherColumns as wrong:
+                error = str(wrong)
+        row = {
+            **{name: question.get(name) for name in ANSWER_COLUMNS},
+            **found,
+            "error": error,
+            "cold_ms": each.cold_ms,
+            "warm_ms": each.warm_ms,
+            "client_ms": sorted(each.client_s)[len(each.client_s) // 2] * 1000 if each.client_s else None,
+            "plan": each.plan,
+        }
+        rows.append(tuple(row[name] for name in ANSWER_COLUMNS))
+    return rows
+
+
+class _OtherColumns(ValueError):
+    """An answer has not the columns that its query says."""
+
+
+def _summed_up(question: Mapping[str, Any], answer: sql.Answer, left: dict[tuple[str, str], int]) -> dict[str, Any]:
+    kinds = question["kinds"] or [None] * len(answer.columns)
+    if len(kinds) != len(answer.columns):
+        raise _OtherColumns(f"gave {len(answer.columns)} columns, and the file says {len(kinds)}: {answer.columns}")
+    rows = in_one_form(answer.rows, kinds, time_unit=question["time_unit"])
+    in_order, of_set = digests(rows)
+    cells = len(rows) * len(answer.columns)
+    key = (question["part"], question["query"])
+    room = left.setdefault(key, _WHOLE_CELLS) - cells
+    if room >= 0:
+        left[key] = room
+    return {
+        "columns": list(answer.columns),
+        "rows": len(rows),
+        "digest": in_order,
+        "digest_of_set": of_set,
+        "first": dumped(rows[:_FIRST_ROWS]),
+        "whole": dumped(rows) if room >= 0 else None,
+    }
+
+
+def _without_statement(words: str, statement: str) -> str:
+    """What a store said, without the statement that it was asked: that is kept beside it."""
+    return (
+        " ".join(words.partition(" (asked: ")[0].split())[:500] if statement in words or len(statement) > 500 else words
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

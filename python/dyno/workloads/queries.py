@@ -1,0 +1,442 @@
+"""Named queries of a file, asked of any store in its dialect: each by itself, first cold, then warm, and in batches.
+
+The parameters come from a seed, so that every store is asked the same; what each answered is kept with the run, and
+`dyno.analysis.answers` holds it against the others before any times are compared. See docs/queries.md.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import random
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import numpy as np
+import polars as pl
+from pydantic import BeforeValidator, Field, ValidationInfo, model_validator
+
+from dyno.model.answers import ANSWER_COLUMNS, IN_BATCH, SINGLY
+from dyno.model.base import Frozen, InvalidRun, KeyProblem, RunError
+from dyno.model.endpoint import Endpoint
+from dyno.model.saturation import DRIVER_IS_THE_LIMIT, EXHAUSTED, LEAST_SECONDS
+from dyno.workloads import beside, query_file
+from dyno.workloads.asking import COURSE
+from dyno.workloads.base import INTERVAL_COLUMNS, Measured, Runner, Workload
+from dyno.workloads.devops_data import DataOptions
+from dyno.workloads.query_file import PLACEHOLDER, FormName, Query, QueryFile
+from dyno.workloads.query_parameters import CannotDraw, Value, draw, plain, written
+
+_PROGRAM = "dyno.workloads.asking"
+_QUANTILES = {"p50": 0.5, "p90": 0.9, "p95": 0.95, "p99": 0.99, "p999": 0.999}
+_TIME_UNITS = {"sqlite": "ns", "questdb": "us", "duckdb": "us", "cratedb": "ms", "postgresql": "s"}
+_EXPLAIN = {"sqlite": "EXPLAIN QUERY PLAN "}
+_LEAST_REACHED = 0.99
+_INTERVAL_NS = 10**9
+
+
+def _frozen(given: object) -> object:
+    # What a validator has looked at before is no JSON any more, of which lists would be taken as they are.
+    return tuple(given) if isinstance(given, list) else given
+
+
+Names = Annotated[tuple[str, ...], BeforeValidator(_frozen)]
+
+
+class QueriesOptions(Frozen):
+    """Which queries, how they are asked, and of what data."""
+
+    form: Annotated[
+        FormName,
+        Field(
+            description="verbatim: the texts as a publication or a tool has them, which may ask each store for "
+            "something else; determinate: the same of all"
+        ),
+    ] = "determinate"
+    queries: Annotated[
+        Names, Field(description="which of the file's, by name; all that have this form if left out")
+    ] = ()
+    seed: Annotated[int, Field(ge=0, le=2**63 - 1, description="of the parameters")] = 1
+    draw: Annotated[
+        Literal["once", "per-block"],
+        Field(
+            description="when parameters are drawn: once, so that the answers of all replicates can be compared; or "
+            "anew for each block, so that intervals are over other parameters too"
+        ),
+    ] = "once"
+    singly: Annotated[
+        bool, Field(description="whether each query is asked by itself: once as it comes (cold), then again (warm)")
+    ] = True
+    repeat: Annotated[
+        int, Field(ge=1, le=10_000, description="of singly: how often each is asked again; warm is their median")
+    ] = 5
+    batch: Annotated[
+        int, Field(ge=0, le=1_000_000, description="queries of each kind that are asked at once; 0 for no batches")
+    ] = 0
+    batched: Annotated[Names, Field(description="of which queries there are batches; all if left out")] = ()
+    workers: Annotated[
+        int, Field(ge=1, le=256, description="clients of a batch, each with a connection of its own")
+    ] = 1
+    rate: Annotated[
+        float | None,
+        Field(
+            gt=0,
+            le=1e6,
+            description="of batches: queries a second that are due whether or not others were answered (an open loop); "
+            "without it each client waits for its answer before it asks again",
+        ),
+    ] = None
+    explain: Annotated[bool, Field(description="whether each store is asked for its plan, once all is measured")] = True
+    data: Annotated[DataOptions, Field(description="what is loaded")] = DataOptions()
+    text: Annotated[str | None, Field(max_length=2**20, description="instead of a file: what would stand in it")] = None
+    file: Annotated[str | None, Field(description="a file of queries, by its path from the study file")] = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _has_its_text(cls, given: Any, info: ValidationInfo) -> Any:
+        return beside.with_text(given, info)
+
+    @model_validator(mode="after")
+    def _can_be_asked(self) -> QueriesOptions:
+        if self.text is None:
+            raise KeyProblem("file", "give a file of queries, such as queries/time-series.yaml")
+        try:
+            file = self.read()
+        except query_file.QueryFileError as error:
+            raise KeyProblem("file", str(error)) from None
+        there = [name for name, query in file.queries.items() if query.form(self.form) is not None]
+        for key, names in (("queries", self.queries), ("batched", self.batched)):
+            for name in names:
+                if name not in there:
+                    raise KeyProblem(
+                        key,
+                        f"no {self.form} query {name!r} in {self.source()} (there are {', '.join(there) or 'none'})",
+                    )
+            if len(set(names)) < len(names):
+                raise KeyProblem(key, "names a query twice")
+        if not self.singly and not self.batch:
+            raise KeyProblem("singly", "without it and without a batch nothing is asked")
+        for key in ("batched", "rate"):
+            if getattr(self, key) and not self.batch:
+                raise KeyProblem(key, "is of batches: give batch, or leave it out")
+        return self
+
+    def source(self) -> str:
+        """What the file is called in messages."""
+        return self.file or "text"
+
+    def read(self) -> QueryFile:
+        """The queries. Raises QueryFileError."""
+        return query_file.parse(self.text or "", self.source())
+
+    def asked(self) -> dict[str, Query]:
+        """Those that are asked, by name, in the order of the file or as they are named."""
+        file = self.read()
+        names = self.queries or [name for name, query in file.queries.items() if query.form(self.form) is not None]
+        return {name: file.queries[name] for name in names}
+
+    def in_batches(self) -> tuple[str, ...]:
+        """The names of those that are asked in batches."""
+        if not self.batch:
+            return ()
+        return self.batched or tuple(self.asked())
+
+
+class QueriesWorkload(Workload[QueriesOptions]):
+    """`dyno.workloads.asking`, once to load the data and once to ask."""
+
+    kind = "queries"
+    Options = QueriesOptions
+    backends = frozenset({"questdb", "cratedb", "postgresql", "duckdb", "sqlite"})
+
+    def refuses(self, backend: str, reached_by: str | None) -> str | None:
+        """Without a text in its dialect a store cannot be asked."""
+        file = self.options.read()
+        for name, query in self.options.asked().items():
+            form = query.form(self.options.form)
+            text = form.of(backend) if form is not None else None
+            if text is None:
+                return f"query {name} has no {self.options.form} text for {backend} ({self.options.source()})"
+            for word, _ in PLACEHOLDER.findall(text):
+                if word in file.names and file.names[word].of(backend) is None:
+                    return f"{{{word}}} of query {name} has no text for {backend} ({self.options.source()})"
+        return None
+
+    def misfits(self) -> Iterator[tuple[str, str]]:
+        """Parameters that the data have nothing for."""
+        for name in self.options.asked():
+            try:
+                self._drawn(name, 0, self.options.seed)
+            except CannotDraw as error:
+                yield "data", f"query {name}: {error}"
+                return
+
+    def rate(self) -> float | None:
+        """Of its batches."""
+        return self.options.rate
+
+    def clients(self) -> int:
+        """Those of a batch, and the one that asks singly and waits meanwhile."""
+        return 1 + (self.options.workers if self.options.batch else 0)
+
+    def at_once(self) -> int:
+        """Whoever asks singly asks nothing during a batch."""
+        return self.options.workers if self.options.batch else 1
+
+    def data_key(self) -> dict[str, Any]:
+        """All that the data hang on."""
+        return self.options.data.model_dump(mode="json")
+
+    def data_bytes(self) -> int:
+        """Before they are compressed."""
+        return self.options.data.bytes()
+
+    def load(self, runner: Runner, endpoint: Endpoint, seed: int) -> None:
+        """The data that the queries are asked of; their seed is an option, since answers hang on it."""
+        self._execute(runner, "load", {**_endpoint(endpoint), "data": self.options.data.model_dump(mode="json")})
+
+    def drive(self, runner: Runner, endpoint: Endpoint, seed: int) -> Measured:
+        """Ask, and tell apart what was asked singly and in batches."""
+        job = {**_endpoint(endpoint), **self.job(endpoint.backend, seed)}
+        out = self._execute(runner, "run", job)
+        if not (out / "result.json").is_file() and runner.interrupted:
+            return Measured(complete=False, responses={})
+        result, answers, course = _read(out)
+        loop = "closed" if self.options.rate is None or not self.options.batch else "open"
+        measured = Measured(
+            complete=True,
+            responses=dict(_responses(result, answers, loop)),
+            errors=_errors(answers),
+            measured_from_ns=result["measured_from_ns"],
+            measured_to_ns=result["measured_to_ns"],
+            loop=loop,
+            rate_per_s=self.options.rate,
+            notes=tuple(self._notes()),
+            ended_by="operations",
+            intervals=_intervals(course, result["measured_from_ns"], result["measured_to_ns"], loop),
+            answers=answers,
+        )
+        runner.measured = measured
+        self._refuse(result, answers, embedded=not endpoint.processes)
+        return measured
+
+    def job(self, dialect: str, seed: int) -> dict[str, Any]:
+        """What is to be asked, in the dialect of a store: the order hangs on the lab's seed, so that none always
+        comes after the same others, and the parameters on their own or on that too, as asked for.
+        """
+        given = self.options
+        of_draw = given.seed if given.draw == "once" else seed
+        order = list(given.asked())
+        random.Random(f"{seed}/order").shuffle(order)
+        batched = set(given.in_batches())
+        return {
+            "singly": [self._question(SINGLY, name, 0, dialect, of_draw) for name in order] if given.singly else [],
+            "batches": {
+                name: [self._question(IN_BATCH, name, number, dialect, of_draw) for number in range(given.batch)]
+                for name in order
+                if name in batched
+            },
+            "repeat": given.repeat,
+            "workers": given.workers,
+            "rate": given.rate,
+            "explain": given.explain,
+        }
+
+    def _question(self, part: str, name: str, number: int, dialect: str, seed: int) -> dict[str, Any]:
+        given, query = self.options, self.options.asked()[name]
+        form = query.form(given.form)
+        text = form.of(dialect) if form is not None else None
+        if form is None or text is None:
+            raise RunError(f"query {name} has no {given.form} text for {dialect} ({given.source()})")
+        values = self._drawn(name, number, seed)
+        statement = " ".join(_filled(text, values, given.read(), dialect).split())
+        columns = list(form.columns)
+        return {
+            "part": part,
+            "query": name,
+            "title": query.title,
+            "form": given.form,
+            "dialect": dialect,
+            "number": number,
+            "data": json.dumps(given.data.model_dump(mode="json"), sort_keys=True),
+            "parameters": json.dumps(plain(values), sort_keys=True),
+            "statement": statement,
+            "explain": f"{_EXPLAIN.get(dialect, 'EXPLAIN ')}{statement}",
+            "ordered": form.ordered,
+            "keys": [columns.index(each) for each in form.order_by],
+            "relative": query.tolerance.relative,
+            "absolute": query.tolerance.absolute,
+            "kinds": list(form.columns.values()) or None,
+            "time_unit": _TIME_UNITS[dialect],
+            "comment": form.comment,
+        }
+
+    def _drawn(self, name: str, number: int, seed: int) -> dict[str, Value]:
+        parameters = self.options.read().drawn_for(self.options.asked()[name])
+        return draw(parameters, self.options.data.span(), seed=seed, query=name, number=number)
+
+    def _execute(self, runner: Runner, phase: str, job: Mapping[str, Any]) -> Path:
+        out = runner.folder / phase
+        runner.folder.mkdir(parents=True, exist_ok=True)
+        path = runner.folder / f"{phase}.json"
+        path.write_text(json.dumps({"phase": phase, "out": str(out), "limit_s": runner.limit, **job}) + "\n")
+        status = runner.execute([sys.executable, "-m", _PROGRAM, str(path)])
+        if status != 0 and not runner.interrupted:
+            raise RunError(f"asking ({phase}) ended with status {status}: {runner.complaint or 'it said nothing'}")
+        return out
+
+    def _refuse(self, result: Mapping[str, Any], answers: pl.DataFrame, *, embedded: bool) -> None:
+        """What makes a run invalid, once it is kept what was measured.
+
+        In an embedded store the driver's CPU time is the store's.
+        """
+        given = self.options
+        failed = answers.filter(pl.col("error").is_not_null())
+        if given.form == "determinate" and failed.height:
+            first = failed.row(0, named=True)
+            raise InvalidRun(
+                f"{failed.height} of {answers.height} questions had no answer: {first['query']}: {first['error']}"
+            )
+        for name, batch in result["batches"].items():
+            elapsed, cpu = batch["elapsed_s"], batch["cpu_s"]
+            if not embedded and elapsed >= LEAST_SECONDS and cpu >= EXHAUSTED * elapsed:
+                raise InvalidRun(
+                    f"{DRIVER_IS_THE_LIMIT}: in the batch of {name} it used {cpu / elapsed:.2f} of the one CPU that "
+                    f"its {given.workers} clients can"
+                )
+            if given.rate is not None and batch["latencies_ms"]:
+                # The last one is due before the end of the batch by a step of the rate.
+                due_s = (given.batch - 1) / given.rate
+                if due_s < _LEAST_REACHED * elapsed - max(batch["latencies_ms"]) / 1000:
+                    raise InvalidRun(
+                        f"the rate was not reached: the batch of {name} took {elapsed:.3g} s, and its {given.batch} "
+                        f"queries were due within {due_s:.3g} s ({given.rate:g} a second)"
+                    )
+
+    def _notes(self) -> Iterator[str]:
+        given = self.options
+        if given.singly:
+            yield (
+                "Cold is the first time that a query is asked after the store was started, whose caches the study's "
+                "host.caches are about, in an order that is drawn for each block: what queries before it brought into "
+                f"caches is there. Warm is the median of {given.repeat} more, at once after it."
+            )
+        if given.form == "verbatim":
+            yield (
+                "The texts are verbatim: they may ask each store for something else, and a store that refuses one is "
+                "shown with what it said."
+            )
+
+
+def _endpoint(endpoint: Endpoint) -> dict[str, Any]:
+    # The driver is started in the network namespace from which the store is reached.
+    return {"endpoint": {"backend": endpoint.backend, "settings": endpoint.settings, "tables": endpoint.tables}}
+
+
+def _filled(text: str, values: Mapping[str, Value], file: QueryFile, dialect: str) -> str:
+    def put_in(found: Any) -> str:
+        word, part = found[1], found[2] or ""
+        if word in file.names:
+            return file.names[word].of(dialect) or ""
+        return written(values[word], part, dialect)
+
+    return PLACEHOLDER.sub(put_in, text)
+
+
+def _read(out: Path) -> tuple[dict[str, Any], pl.DataFrame, pl.DataFrame]:
+    try:
+        result = json.loads((out / "result.json").read_text())
+        answers = pl.read_parquet(out / "answers.parquet").cast(pl.Schema(ANSWER_COLUMNS))
+        return result, answers, pl.read_parquet(out / "course.parquet").cast(pl.Schema(COURSE))
+    except (OSError, ValueError, pl.exceptions.PolarsError) as error:
+        raise RunError(f"what the driver wrote cannot be read: {error}") from error
+
+
+def _intervals(course: pl.DataFrame, since: int, until: int, loop: str) -> pl.DataFrame:
+    """The answers by query and second, an answer counting where it was there."""
+    starts = since + (pl.col("ended_ns").clip(since, until - 1) - since) // _INTERVAL_NS * _INTERVAL_NS
+    service = pl.col("service_us") if loop == "open" else pl.lit(None, dtype=pl.Float64)
+    told = {"": pl.col("latency_us"), "service_": service}
+    figures = [
+        figure.cast(pl.Float64).alias(f"{prefix}{name}_us")
+        for prefix, of in told.items()
+        for name, figure in (
+            ("mean", of.mean()),
+            *((name, of.quantile(_QUANTILES[name], "higher")) for name in ("p50", "p95", "p99")),
+            ("max", of.max()),
+        )
+    ]
+    errors = pl.col("latency_us").is_null().sum().cast(pl.Int64)
+    made = (
+        course.with_columns(starts.alias("start_ns"))
+        .group_by("start_ns", "operation")
+        .agg(pl.col("latency_us").is_not_null().sum().cast(pl.Int64).alias("count"), errors.alias("errors"), *figures)
+        .sort("start_ns", "operation")
+        .with_columns(
+            (pl.col("start_ns") + _INTERVAL_NS).clip(upper_bound=until).alias("end_ns"),
+            pl.lit(value=False).alias("warmup"),
+            pl.when(pl.col("errors") > 0)
+            .then(pl.concat_str(pl.lit('{"refused":'), pl.col("errors"), pl.lit("}")))
+            .otherwise(pl.lit(None, dtype=pl.String))
+            .alias("error_kinds"),
+        )
+    )
+    return made.select(pl.col(name).cast(kind) for name, kind in INTERVAL_COLUMNS.items())
+
+
+def _responses(result: Mapping[str, Any], answers: pl.DataFrame, loop: str) -> Iterator[tuple[str, float]]:
+    """Of each query, of each batch, and of all together: of a mean over several only where all of them answered."""
+    colds, warms = [], []
+    for row in answers.filter(pl.col("part") == SINGLY).iter_rows(named=True):
+        if row["error"] is not None or not row["warm_ms"]:
+            continue
+        colds.append(row["cold_ms"])
+        warms.append(float(np.median(row["warm_ms"])))
+        yield f"{SINGLY}.{row['query']}.cold", colds[-1]
+        yield f"{SINGLY}.{row['query']}.warm", warms[-1]
+    if colds:
+        yield "cold", _geometric_mean(colds)
+        yield "warm", _geometric_mean(warms)
+    elapsed, cpu, count, latencies, services = 0.0, 0.0, 0, [], []
+    for name, batch in result["batches"].items():
+        done = len(batch["latencies_ms"])
+        if not done:
+            continue
+        yield from _of_batch(f"{IN_BATCH}.{name}.", batch["latencies_ms"], batch["services_ms"], batch, loop)
+        elapsed, cpu, count = elapsed + batch["elapsed_s"], cpu + batch["cpu_s"], count + done
+        latencies += batch["latencies_ms"]
+        services += batch["services_ms"]
+    if count:
+        yield from _of_batch("", latencies, services, {"elapsed_s": elapsed, "cpu_s": cpu}, loop)
+        return
+    singly = result["singly"]
+    if singly["count"] and singly["elapsed_s"] > 0:
+        yield "elapsed", singly["elapsed_s"]
+        yield "throughput", singly["count"] / singly["elapsed_s"]
+        yield "cpu_per_op", singly["cpu_s"] * 1e6 / singly["count"]
+
+
+def _of_batch(
+    prefix: str, latencies: Sequence[float], services: Sequence[float], batch: Mapping[str, Any], loop: str
+) -> Iterator[tuple[str, float]]:
+    yield f"{prefix}elapsed", batch["elapsed_s"]
+    yield f"{prefix}throughput", len(latencies) / batch["elapsed_s"]
+    yield f"{prefix}cpu_per_op", batch["cpu_s"] * 1e6 / len(latencies)
+    for kind, values in (("latency", latencies), *([("service", services)] if loop == "open" else [])):
+        of_all = np.asarray(values, dtype=np.float64)
+        yield f"{prefix}{kind}_mean", float(of_all.mean())
+        yield f"{prefix}{kind}_max", float(of_all.max())
+        for name, share in _QUANTILES.items():
+            yield f"{prefix}{kind}_{name}", float(np.quantile(of_all, share, method="inverted_cdf"))
+
+
+def _geometric_mean(values: Sequence[float]) -> float:
+    return math.exp(math.fsum(math.log(max(value, 1e-6)) for value in values) / len(values))
+
+
+def _errors(answers: pl.DataFrame) -> dict[str, dict[str, int]]:
+    failed = answers.filter(pl.col("error").is_not_null())
+    counts = failed.group_by("part", "query").len().sort("part", "query")
+    return {f"{part}.{query}": {"refused": count} for part, query, count in counts.iter_rows()}

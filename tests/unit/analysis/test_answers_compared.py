@@ -1,0 +1,129 @@
+"""Times of unlike answers are compared nowhere: not in a report, not between folders, and by no gate."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import polars as pl
+import pytest
+from answered import answers, row
+from small_studies import Runs, study
+
+from dyno.analysis import agreement, analyse, compare_folders, gate_blocks, gate_sessions
+from dyno.model.run import RunRecord
+from dyno.model.study import Study
+
+RIGHT, WRONG = [["host_0", 97], ["host_1", 99]], [["host_0", 97], ["host_1", 199]]
+
+
+def asked(wrong_cells: tuple[int, ...], plan: Study, *, blocks: int = 6) -> tuple[Runs, pl.DataFrame]:
+    """Runs of two queries; in some cells one is answered otherwise, and the second side is twice as fast in both."""
+    runs = Runs(plan)
+    for block in range(blocks):
+        for cell in range(len(plan.cells)):
+            slow = (20 if cell % 2 == 0 else 10) * (1 + 0.01 * (block % 3))
+            runs.add(cell, block, responses={"q.point.warm": slow, "q.scan.warm": slow, "warm": slow})
+
+    def of_run(run: RunRecord) -> list[dict[str, Any]]:
+        point = WRONG if run.slot.cell in wrong_cells else RIGHT
+        return [row(point, run.run), row(RIGHT, run.run, "scan")]
+
+    return runs, answers(runs, of_run)
+
+
+def two_stores(**rule: Any) -> Study:
+    return study({"store": ["one", "two"]}, compare="store", of="warm", min=6, max=6, **rule)
+
+
+def test_a_planted_wrong_answer_stops_the_comparison_of_its_query_and_of_means_with_it() -> None:
+    plan = two_stores()
+    runs, given = asked((1,), plan)
+    found = analyse(plan, runs, ended="done", answers=given)
+    by_response = {each.response: each for each in found.comparisons}
+    for response in ("q.point.warm", "warm"):
+        assert by_response[response].ratio is None
+        assert by_response[response].verdict == "not enough runs"
+        assert "they answer point otherwise: (host_1, 99) against (host_1, 199)" in by_response[response].sentence
+    assert by_response["q.scan.warm"].verdict == "lower"
+    assert "faster" not in found.answer
+    assert found.notes[0].startswith("1 of 2 queries are not answered the same by all cells")
+    point, scan = found.queries
+    assert (point.query, point.equal, [each.group for each in point.answers]) == ("q.point", False, [0, 1])
+    assert point.differences == ("store=one against store=two: (host_1, 99) against (host_1, 199)",)
+    assert (scan.query, scan.equal) == ("q.scan", True)
+    assert scan.answers[0].plan == "Scan of scan"
+
+
+def test_the_same_answers_are_compared_as_ever() -> None:
+    plan = two_stores()
+    runs, given = asked((), plan)
+    found = analyse(plan, runs, ended="done", answers=given)
+    assert {each.verdict for each in found.comparisons} == {"lower"}
+    assert all(each.equal for each in found.queries)
+    assert not any("not answered" in note for note in found.notes)
+    # Without any answers the comparison stands as well: other workloads have none.
+    assert [each.ratio for each in analyse(plan, runs, ended="done").comparisons] == [
+        each.ratio for each in found.comparisons
+    ]
+
+
+def test_without_a_compared_factor_no_cell_of_unlike_answers_is_called_the_lowest() -> None:
+    plan = study({"store": ["one", "two"]}, of="warm", min=6, max=6)
+    runs, given = asked((1,), plan)
+    found = analyse(plan, runs, ended="done", answers=given)
+    assert found.answer.startswith("Which is the fastest is open: they answer point otherwise")
+    assert "lowest" in analyse(plan, runs, ended="done").answer
+
+
+def test_a_gate_between_two_sides_cannot_tell_of_unlike_answers() -> None:
+    plan = two_stores()
+    runs, given = asked((1,), plan)
+    told = gate_blocks(plan, runs, slower=0.03, answers=given)
+    assert told.verdict == "cannot tell"
+    assert "they answer point otherwise" in told.cells[0].why
+    assert gate_blocks(plan, runs, slower=0.03).verdict == "not slower"
+
+
+@pytest.mark.parametrize(("wrong", "verdict"), [((0,), "cannot tell"), ((), "not slower")])
+def test_a_gate_between_sessions_cannot_tell_of_unlike_answers(wrong: tuple[int, ...], verdict: str) -> None:
+    plan = study({}, of="warm", min=6, max=6)
+    base = [asked((), plan) for _ in range(6)]
+    new, given = asked(wrong, plan)
+    told = gate_sessions(
+        [(plan, runs) for runs, _ in base],
+        (plan, new),
+        slower=0.03,
+        answers=[*(answered for _, answered in base), given],
+    )
+    assert told.verdict == verdict
+
+
+def test_two_folders_of_unlike_answers_have_no_ratio() -> None:
+    plan = study({}, of="warm", min=6, max=6)
+    (old, of_old), (new, of_new) = asked((), plan), asked((0,), plan)
+    (found,) = compare_folders(plan, old, plan, new, (of_old, of_new))
+    assert found.ratio is None
+    assert "they answer point otherwise" in found.sentence
+    assert agreement(plan, old, plan, new, (of_old, of_new)).cells == 0
+    (same,) = compare_folders(plan, old, plan, old, (of_old, of_old))
+    assert same.ratio == pytest.approx(1.0)
+    assert agreement(plan, old, plan, old, (of_old, of_old)).cells == 1
+
+
+def test_in_batches_the_best_is_of_those_that_answer_the_same() -> None:
+    plan = study({"store": ["one", "two", "three"]}, compare="store", of="throughput", min=6, max=6)
+    cells = tuple(
+        cell.model_copy(update={"workload": cell.workload.model_copy(update={"options": {"workers": 4}})})
+        for cell in plan.cells
+    )
+    plan = plan.model_copy(update={"cells": cells})
+    runs = Runs(plan)
+    for block in range(6):
+        for cell, rate in enumerate((100.0, 200.0, 900.0)):
+            value = rate * (1 + 0.01 * (block % 3))
+            runs.add(cell, block, responses={"throughput": value, "b.point.throughput": value})
+    given = answers(runs, lambda run: [row(WRONG if run.slot.cell == 2 else RIGHT, run.run, part="b")])
+    (found,) = analyse(plan, runs, ended="done", answers=given).batches
+    assert (found.query, found.workers, found.of, found.left_out) == ("point", 4, 2, 1)
+    assert (found.best.levels, found.worst.levels) == ({"store": "two"}, {"store": "one"})
+    assert found.apart

@@ -1,0 +1,184 @@
+"""Workload queries: what it refuses, that every store is asked the same, and what it makes of what its driver left."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+from pydantic import ValidationError
+
+from dyno.model.answers import ANSWER_COLUMNS
+from dyno.model.base import InvalidRun
+from dyno.model.endpoint import Endpoint
+from dyno.workloads.asking import COURSE
+from dyno.workloads.base import INTERVAL_COLUMNS
+from dyno.workloads.devops_data import DataOptions, table, tables
+from dyno.workloads.queries import QueriesOptions, QueriesWorkload
+
+FILE = Path(__file__).parents[3] / "studies" / "queries" / "time-series.yaml"
+SERVER = Endpoint("postgresql", {"host": "127.0.0.1", "port": 1}, {"server": 1})
+
+
+def options(**given: Any) -> QueriesOptions:
+    return QueriesOptions.model_validate({"file": FILE.name, "text": FILE.read_text(), **given})
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        ({"queries": ["pint"]}, "no determinate query 'pint' in time-series.yaml (there are single-groupby-1-1-1"),
+        ({"queries": ["point", "point"]}, "names a query twice"),
+        ({"batched": ["point"]}, "is of batches: give batch"),
+        ({"rate": 5.0}, "is of batches: give batch"),
+        ({"singly": False}, "without it and without a batch nothing is asked"),
+        ({"text": None}, "give a file of queries"),
+        ({"text": "title: x\nqueries: {}\n"}, "time-series.yaml:2: queries: Dictionary should have at least 1 item"),
+        ({"data": {"hosts": 0}}, "greater than or equal to 1"),
+        ({"data": {"end": "2015-01-01"}}, "leaves no room for a row"),
+        ({"data": {"interval": "1500 ms"}}, "should be whole seconds"),
+        ({"data": {"start": "soon"}}, "'soon' is no time"),
+    ],
+)
+def test_what_cannot_be_asked_is_told(given: dict[str, Any], told: str) -> None:
+    with pytest.raises(ValidationError) as error:
+        options(**given)
+    assert told in str(error.value)
+
+
+def test_data_that_have_no_whole_month_are_told_before_anything_runs() -> None:
+    short = QueriesWorkload(options(data={"end": "2016-01-06"}))
+    ((key, why),) = short.misfits()
+    assert key == "data"
+    assert "month" in why
+    assert list(QueriesWorkload(options()).misfits()) == []
+
+
+def test_a_store_without_a_text_in_its_dialect_is_refused() -> None:
+    text = "title: x\nqueries:\n  a:\n    title: a\n    determinate: {questdb: SELECT 1}\n"
+    found = QueriesWorkload(options(text=text))
+    assert found.refuses("questdb", "tcp") is None
+    assert found.refuses("duckdb", "socket") == "query a has no determinate text for duckdb (time-series.yaml)"
+
+
+def test_every_store_is_asked_for_the_same_in_the_same_order() -> None:
+    made = QueriesWorkload(options(batch=3))
+    jobs = {dialect: made.job(dialect, 5) for dialect in ("questdb", "cratedb", "postgresql", "duckdb", "sqlite")}
+
+    def questions(job: dict[str, Any]) -> list[tuple[str, int, str, str]]:
+        every = [*job["singly"], *(each for of_batch in job["batches"].values() for each in of_batch)]
+        return [(each["query"], each["number"], each["parameters"], each["data"]) for each in every]
+
+    first, *others = (questions(job) for job in jobs.values())
+    assert all(other == first for other in others)
+    assert len(first) == 13 + 13 * 3
+    assert "timestamp" in jobs["questdb"]["singly"][0]["statement"]
+    assert "{" not in "".join(each["statement"] for job in jobs.values() for each in job["singly"])
+
+
+def test_parameters_stay_from_block_to_block_unless_they_are_to_be_drawn_anew() -> None:
+    def drawn(seed: int, **given: Any) -> dict[str, str]:
+        job = QueriesWorkload(options(**given)).job("duckdb", seed)
+        return {each["query"]: each["parameters"] for each in job["singly"]}
+
+    assert drawn(1) == drawn(2)
+    assert list(drawn(1)) != list(drawn(2))
+    assert drawn(1, draw="per-block") != drawn(2, draw="per-block")
+    assert drawn(1, seed=7) != drawn(1)
+    assert drawn(1, queries=["point"])["point"] == drawn(1)["point"]
+
+
+def test_the_data_are_those_of_their_options_and_of_nothing_else() -> None:
+    small = DataOptions(hosts=2, interval="1 h", end="2016-01-02")  # type: ignore[arg-type]
+    made = {measurement.name: rows for measurement, rows in tables(small)}
+    assert len(made) == 9
+    assert sum(rows.height for rows in made.values()) == small.rows() == 9 * 2 * 24
+    again = {measurement.name: table(small, measurement) for measurement, _ in tables(small)}
+    assert all(rows.equals(again[name]) for name, rows in made.items())
+    more = DataOptions(hosts=3, interval="1 h", end="2016-01-02")  # type: ignore[arg-type]
+    first_two = {m.name: rows for m, rows in tables(more)}["cpu"].filter(pl.col("hostname") != "host_2")
+    assert first_two.equals(made["cpu"])
+    cpu = made["cpu"].select(pl.col("^usage_.*$"))
+    assert cpu.min_horizontal().min() >= 0  # type: ignore[operator]
+    assert cpu.max_horizontal().max() <= 100  # type: ignore[operator]
+
+
+class Planted:
+    """A runner whose driver leaves what the test says."""
+
+    def __init__(self, folder: Path, result: dict[str, Any], answers: list[dict[str, Any]]) -> None:
+        self.core, self.complaint, self.interrupted, self.limit = "", "", False, 5.0
+        self.folder, self.logs = folder, folder
+        self.measured: Any = None
+        self._left = result, answers
+
+    def execute(self, argv: Any, *, kept_as: str | None = None) -> int:
+        job = json.loads(Path(argv[-1]).read_text())
+        out = Path(job["out"])
+        out.mkdir(parents=True)
+        result, answers = self._left
+        (out / "result.json").write_text(json.dumps(result))
+        rows = [{name: each.get(name) for name in ANSWER_COLUMNS} for each in answers]
+        pl.DataFrame(rows, schema=ANSWER_COLUMNS).write_parquet(out / "answers.parquet")
+        course = [(10**9 * place, "q.point", 1000.0, 1000.0) for place in range(1, 4)]
+        pl.DataFrame(course, schema=COURSE, orient="row").write_parquet(out / "course.parquet")
+        return 0
+
+
+def left(**batch: Any) -> dict[str, Any]:
+    of_batch = {"elapsed_s": 2.0, "cpu_s": 1.0, "latencies_ms": [10.0, 20.0, 90.0], "services_ms": [10.0, 20.0, 30.0]}
+    return {
+        "measured_from_ns": 0,
+        "measured_to_ns": 3 * 10**9 + 1,
+        "singly": {"count": 4, "elapsed_s": 2.0, "cpu_s": 0.5},
+        "batches": {"point": {**of_batch, "lags_ms": [], "errors": 0, **batch}} if batch else {},
+    }
+
+
+POINT = {"part": "q", "query": "point", "cold_ms": 8.0, "warm_ms": [1.0, 4.0, 2.0]}
+SCAN = {"part": "q", "query": "scan", "cold_ms": 2.0, "warm_ms": [8.0]}
+
+
+def driven(tmp_path: Path, result: dict[str, Any], answers: list[dict[str, Any]], **given: Any) -> Any:
+    runner: Any = Planted(tmp_path, result, answers)
+    return QueriesWorkload(options(**given)).drive(runner, SERVER, 1)
+
+
+def test_cold_is_the_first_time_warm_the_median_and_both_together_geometric_means(tmp_path: Path) -> None:
+    measured = driven(tmp_path, left(), [POINT, SCAN])
+    found = measured.responses
+    assert (found["q.point.cold"], found["q.point.warm"]) == (8.0, 2.0)
+    assert (found["cold"], found["warm"]) == pytest.approx((4.0, 4.0))
+    assert found["throughput"] == 2.0
+    assert dict(measured.intervals.schema) == INTERVAL_COLUMNS
+    assert measured.intervals["count"].to_list() == [1, 1, 1]
+
+
+def test_a_batch_has_its_quantiles(tmp_path: Path) -> None:
+    found = driven(tmp_path, left(errors=0), [POINT], batch=3, queries=["point"]).responses
+    assert found["b.point.throughput"] == 1.5
+    assert found["b.point.latency_mean"] == pytest.approx(40.0)
+    assert (found["b.point.latency_p50"], found["b.point.latency_p99"]) == (20.0, 90.0)
+
+
+def test_a_driver_that_used_up_its_cpu_makes_the_run_invalid(tmp_path: Path) -> None:
+    with pytest.raises(InvalidRun, match=r"the driver itself was the limit: in the batch of point it used 0\.95"):
+        driven(tmp_path, left(cpu_s=1.9), [POINT], batch=3, queries=["point"])
+
+
+def test_a_rate_that_was_not_reached_makes_the_run_invalid(tmp_path: Path) -> None:
+    with pytest.raises(InvalidRun, match="the rate was not reached: the batch of point took 2 s"):
+        driven(tmp_path, left(errors=0), [POINT], batch=3, rate=10.0, queries=["point"])
+
+
+def test_a_determinate_question_without_an_answer_makes_the_run_invalid_and_a_verbatim_one_does_not(
+    tmp_path: Path,
+) -> None:
+    refused = {"part": "q", "query": "scan", "error": "no such function"}
+    with pytest.raises(InvalidRun, match="1 of 2 questions had no answer: scan: no such function"):
+        driven(tmp_path / "a", left(), [POINT, refused])
+    measured = driven(tmp_path / "b", left(), [POINT, refused], form="verbatim")
+    assert measured.errors == {"q.scan": {"refused": 1}}
+    assert "q.scan.warm" not in measured.responses
