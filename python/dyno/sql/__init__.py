@@ -15,9 +15,20 @@ from typing import Any
 from dyno.model.endpoint import Endpoint
 from dyno.sql import over_http, over_lines
 from dyno.sql import visible as barriers
-from dyno.sql.base import Answer, Connection, Row, SqlError, Timed, dial, in_words, within
+from dyno.sql.base import Answer, Connection, ConnectionLost, Row, SqlError, Timed, dial, in_words, within
 
-__all__ = ["Answer", "Connection", "Row", "SqlError", "Timed", "ask", "backends", "connect", "visible"]
+__all__ = [
+    "Answer",
+    "Connection",
+    "ConnectionLost",
+    "Row",
+    "SqlError",
+    "Timed",
+    "ask",
+    "backends",
+    "connect",
+    "visible",
+]
 
 
 def connect(endpoint: Endpoint, *, limit: float) -> Connection:

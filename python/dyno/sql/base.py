@@ -28,6 +28,10 @@ class SqlError(RunError):
     """A server could not be reached, or refused a statement; in its own words."""
 
 
+class ConnectionLost(SqlError):
+    """It let go of a client that waited for its answer."""
+
+
 @dataclass(frozen=True)
 class Answer:
     """What a statement gave, in the same terms whatever the store.
@@ -175,7 +179,7 @@ class Connection:
                 columns = tuple(str(column[0]) for column in cursor.description)
                 return columns, [tuple(row) for row in cursor.fetchall()]
         except (self._errors, OSError) as error:
-            raise SqlError(f"{in_words(error)} (asked: {_shortened(statement)})") from error
+            raise _error(error, statement) from error
 
     def timed(self, statement: str) -> Timed:
         """What a statement gives, and how long that took. Raises SqlError.
@@ -232,6 +236,15 @@ class Connection:
 
     def __exit__(self, *_how: object) -> None:
         self.close()
+
+
+_LOST = (2006, 2013)  # MySQL's CR_SERVER_GONE_ERROR and CR_SERVER_LOST; the second is PyMySQL's time-out too
+
+
+def _error(error: BaseException, statement: str) -> SqlError:
+    told = in_words(error)
+    lost = bool(error.args) and error.args[0] in _LOST and "timed out" not in told
+    return (ConnectionLost if lost else SqlError)(f"{told} (asked: {_shortened(statement)})")
 
 
 _LONGEST_TOLD = 1000  # an INSERT of thousands of rows would be all of a message

@@ -204,6 +204,18 @@ class Wsrep:
         return self.ready and self.primary and self.state == "Synced"
 
 
+def _ready_as_it_joins(member: Member[Any], deadline: float) -> None:
+    """In the moment in which a server becomes one of the cluster it lets go of its clients, who come again then."""
+    while True:
+        try:
+            member.ready(deadline - time.monotonic())
+        except sql.ConnectionLost:
+            if not member.lives() or time.monotonic() >= deadline:
+                raise
+        else:
+            return
+
+
 class GaleraSystem(ManagedCluster[GaleraOptions]):
     """A cluster of mariadbd."""
 
@@ -294,7 +306,7 @@ class GaleraSystem(ManagedCluster[GaleraOptions]):
             self._until_seen(first, member, there, deadline)
         for member in others:
             with self.of_node(member):
-                member.ready(deadline - time.monotonic())
+                _ready_as_it_joins(member, deadline)
 
     def _until_seen(self, first: Member[Any], member: Member[Any], there: int, deadline: float) -> None:
         while time.monotonic() < deadline:

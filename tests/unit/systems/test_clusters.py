@@ -5,6 +5,7 @@ from __future__ import annotations
 import configparser
 import random
 import threading
+import time
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -16,7 +17,7 @@ from dyno import sql
 from dyno.model.base import RunError
 from dyno.model.endpoint import READ_ONLY, Endpoint
 from dyno.model.faults import KINDS, Fault, Struck
-from dyno.systems import balancer, router
+from dyno.systems import balancer, galera, router
 from dyno.systems.base import Place
 from dyno.systems.cluster import NodeState, choose
 from dyno.systems.galera import GaleraOptions, GaleraSystem, Wsrep, next_writer, provider_settings
@@ -202,6 +203,34 @@ def test_settings_of_galeras_library_are_read_from_its_one_text() -> None:
     text = "evs.suspect_timeout = PT5S; gcache.size = 128M; pc.wait_prim = true; gcache.recover = ; "
     assert provider_settings(text)["evs.suspect_timeout"] == "PT5S"
     assert len(provider_settings(text)) == 4
+
+
+@pytest.mark.parametrize(
+    ("errors", "lives", "raised"),
+    [
+        ([sql.ConnectionLost("let go")], True, None),
+        ([sql.ConnectionLost("let go")] * 2, False, sql.ConnectionLost),
+        ([sql.SqlError("no such table")], True, sql.SqlError),
+    ],
+)
+def test_who_was_let_go_of_as_a_node_joined_comes_again_while_it_lives(
+    errors: list[Exception], lives: bool, raised: type[Exception] | None
+) -> None:
+    """MariaDB aborts the connections of its clients when its state changes from initialized to joined."""
+    left = list(errors)
+
+    def ready(_limit: float) -> None:
+        if left:
+            raise left.pop()
+
+    member: Any = SimpleNamespace(ready=ready, lives=lambda: lives)
+    deadline = time.monotonic() + 60
+    if raised is None:
+        galera._ready_as_it_joins(member, deadline)
+        assert not left
+    else:
+        with pytest.raises(raised):
+            galera._ready_as_it_joins(member, deadline)
 
 
 def test_a_galera_node_serves_in_step_and_with_a_majority_only() -> None:
