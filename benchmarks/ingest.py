@@ -190,7 +190,7 @@ def carried_out(words: list[str]) -> tuple[str, float]:
 
 
 def told(done: list[dict[str, Done]], rows: int) -> int:
-    """Print spreads and ratios to TSBS's loader; 0 where the bars are held by medians, 1 where not."""
+    """Print spreads and ratios to TSBS's loader; 0 where every bar is held by its interval, 1 where not."""
     print(f"\n{rows} rows, least / median / most of {len(done)} rounds")
     for name in done[0]:
         of = [each[name] for each in done]
@@ -204,11 +204,13 @@ def told(done: list[dict[str, Done]], rows: int) -> int:
             ratio = paired_ratio(theirs, mine, 0.95)
             if ratio is None:
                 sys.exit("an interval needs two rounds or more")
-            good = (least is None or ratio.ratio >= least) and (most is None or ratio.ratio <= most)
+            # By the interval's end that speaks against it: two rounds on a busy machine show nothing.
+            good = ratio.lo >= least if least is not None else most is not None and ratio.hi <= most
+            bad = ratio.hi < least if least is not None else most is not None and ratio.lo > most
             bar = f"at least {least}" if least is not None else f"at most {most}"
             print(
                 f"  {name} : tsbs, {what}: {ratio.ratio:.2f}, 95 % interval {ratio.lo:.2f} to {ratio.hi:.2f} "
-                f"(bar {bar}): {'held' if good else 'MISSED'}"
+                f"(bar {bar}): {'held' if good else 'MISSED' if bad else 'cannot tell'}"
             )
             held &= good
     return 0 if held else 1
@@ -237,7 +239,7 @@ def questdb(folder: Path) -> Iterator[list[int]]:
     with (folder / "questdb.log").open("wb") as log:
         server = subprocess.Popen(words, stdout=log, stderr=subprocess.STDOUT)
     try:
-        end = time.monotonic() + 120
+        end = time.monotonic() + 600
         while True:
             try:
                 urllib.request.urlopen(f"http://127.0.0.1:{ports[0]}/exec?query=select%201", timeout=5).close()

@@ -33,6 +33,7 @@ ARROWS: dict[str, dict[str, str]] = {
         "ddl": "attests tables by the design that their statements are made of",
     },
     "workloads": {
+        "ddl": "has the tables that it fills made as the study lays them out",
         "model": "endpoints, units, errors",
         "hosts": "a driver's files live on a host",
         "sql": "asks a server whether what a foreign driver says it stored is there",

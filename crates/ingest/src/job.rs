@@ -179,6 +179,8 @@ struct RawPlace {
 
 #[derive(Clone, Copy, Deserialize)]
 #[serde(deny_unknown_fields, default)]
+// Keys of the job.
+#[allow(clippy::struct_field_names)]
 struct RawLimits {
     connect_s: f64,
     read_s: f64,

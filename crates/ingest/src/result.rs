@@ -115,8 +115,8 @@ struct Store {
     status: BTreeMap<String, f64>,
 }
 
-/// What is known at the end.
-pub struct Ended<'a> {
+/// What a result is made of.
+pub struct Parts<'a> {
     /// What was asked.
     pub job: &'a Job,
     /// What was to be loaded.
@@ -140,8 +140,8 @@ pub struct Ended<'a> {
 impl IngestResult {
     /// The result; the outcome follows from what ended it, and whether anything went wrong.
     #[must_use]
-    pub fn new(ended: Ended<'_>) -> Self {
-        let Ended {
+    pub fn new(ended: Parts<'_>) -> Self {
+        let Parts {
             job,
             manifest,
             read,

@@ -22,7 +22,7 @@ use crate::job::Job;
 use crate::manifest::{Format, Manifest};
 use crate::reader::{Pool, Queue, Reader, WasRead, queues};
 use crate::recording::{Did, Slate};
-use crate::result::{BATCH, Ended, IngestResult};
+use crate::result::{BATCH, IngestResult, Parts};
 use crate::sink::{Known, Sink, connect};
 
 /// A row's times and counts over time, besides the latencies of batches.
@@ -133,7 +133,7 @@ pub fn ingest(job: &Job, options: &Options<'_>) -> io::Result<IngestResult> {
         Ok(ended_by) => (ended_by, None),
         Err(failure) => (EndedBy::Error, Some(failure)),
     };
-    let result = IngestResult::new(Ended {
+    let result = IngestResult::new(Parts {
         job,
         manifest: &load.manifest,
         read: load.read,

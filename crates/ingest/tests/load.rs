@@ -1,6 +1,9 @@
 //! Packing, feeding and loading as a whole, without a server: into files, into nothing, and into what answers as one.
 
+#![allow(clippy::unwrap_used)] // a test that cannot go on fails
+
 use std::collections::BTreeMap;
+use std::fmt::Write as _;
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -45,11 +48,13 @@ fn rows(ticks: u64, hosts: u64) -> String {
     for tick in 0..ticks {
         let time = 1_451_606_400_000_000_000 + tick * 10_000_000_000;
         for host in 0..hosts {
-            text += &format!(
-                "cpu,hostname=host_{host},region=eu usage_user={}i,usage_system=2i {time}\n",
-                tick % 100
-            );
-            text += &format!("mem,hostname=host_{host},region=eu free=1.5 {time}\n");
+            let user = tick % 100;
+            writeln!(
+                text,
+                "cpu,hostname=host_{host},region=eu usage_user={user}i,usage_system=2i {time}"
+            )
+            .unwrap();
+            writeln!(text, "mem,hostname=host_{host},region=eu free=1.5 {time}").unwrap();
         }
     }
     text
@@ -275,7 +280,7 @@ fn at_a_rate_rows_come_as_they_are_due_and_latency_is_from_then() {
     assert!(found["ingest"]["sent"].as_u64().unwrap() < 100);
 }
 
-/// Answers as QuestDB does by HTTP, so many times, and then closes the connection before it answers.
+/// Answers as `QuestDB` does by HTTP, so many times, and then closes the connection before it answers.
 fn answering(times: usize, status: &'static str) -> (u16, JoinHandle<u64>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
@@ -287,7 +292,7 @@ fn answering(times: usize, status: &'static str) -> (u16, JoinHandle<u64>) {
             let Some(body) = request(&mut stream) else {
                 return lines;
             };
-            lines += body.iter().filter(|&&byte| byte == b'\n').count() as u64;
+            lines += memchr::memchr_iter(b'\n', &body).count() as u64;
             write!(
                 stream.get_mut(),
                 "HTTP/1.1 {status}\r\nContent-Length: 3\r\n\r\nno\n"

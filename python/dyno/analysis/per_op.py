@@ -31,6 +31,8 @@ MEMORY: Final = "cluster.memory_bytes"
 CONFLICTS: Final = "cluster.conflicts"
 CERTIFIED: Final = "cluster.certified"
 """What a cluster says in the status of a run."""
+AT_REST: Final = "at_rest.bytes"
+"""What a store says there whose tables a study lays out."""
 NODES_SENT: Final = "network_sent_per_op"
 """The response of runs of a system whose nodes have a network of their own."""
 _OF_MACHINES_NETWORK: Final = ("net.sent", "net.packets")
@@ -66,7 +68,7 @@ def tabulate_used(study: Study, table: Table) -> Table:
                 used.by_block[name][number][block] = value
     for run in table.ok_runs:
         sent = [("nodes.sent", run.responses[NODES_SENT])] if NODES_SENT in run.responses else []
-        for name, value in (*_of_cluster(run.status), *sent):
+        for name, value in (*_of_status(run.status), *sent):
             by_block = used.by_block[name][run.slot.cell]
             by_block[run.slot.block] = value
             # What samples told of the processes that were watched is not all that it consists of.
@@ -74,8 +76,10 @@ def tabulate_used(study: Study, table: Table) -> Table:
     return used
 
 
-def _of_cluster(status: Mapping[str, float]) -> Iterator[tuple[str, float]]:
-    """What a cluster says of itself: its servers, their memory, and what was in conflict when it was certified."""
+def _of_status(status: Mapping[str, float]) -> Iterator[tuple[str, float]]:
+    """What a store takes on disk; of a cluster its servers, their memory, and what was in conflict when certified."""
+    if AT_REST in status:
+        yield "data.at_rest", status[AT_REST] * resource("data.at_rest").scale
     if SERVERS in status:
         yield "server.nodes", status[SERVERS]
     if MEMORY in status:

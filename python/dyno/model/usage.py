@@ -154,6 +154,7 @@ _RELATIVE = {
         Resource("server.nodes", "servers that the system consists of", "1", relative=True),
         Resource("server.conflicts", "conflicts for each transaction that was certified", "1", relative=True),
         Resource("server.memory", "resident memory of the system's processes", "MiB", 1 / 2**20, relative=True),
+        Resource("data.at_rest", "what the data take on disk, after a clean stop", "MiB", 1 / 2**20, relative=True),
         Resource(
             "server.cpu_of_machine", "share that the system used of the CPU time that it may use", "%", relative=True
         ),
@@ -195,6 +196,7 @@ FOREMOST = (
     "disk.read",
     "disk.written",
     "disk.flushes",
+    "data.at_rest",
     "net.sent",
     "nodes.sent",
     "server.instructions",

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from http.client import HTTPConnection, HTTPException
 from pathlib import Path
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, Literal
 
 import numpy as np
 import polars as pl
@@ -49,6 +49,10 @@ Instant = Annotated[str, AfterValidator(_moment)]
 class DataOptions(Frozen):
     """How many hosts tell of themselves, when, and how often: nine rows each time."""
 
+    source: Annotated[
+        Literal["dyno", "tsbs"],
+        Field(description="whose rows: those that dyno makes itself, or TSBS's own, as workload tsbs loads them"),
+    ] = "dyno"
     hosts: Annotated[int, Field(ge=1, le=100_000, description="TSBS calls it scale")] = 2
     interval: Annotated[PositiveDuration, Field(ge=1, description="between two rows of a host; whole seconds")] = 600.0
     start: Annotated[Instant, Field(description="of the first rows; UTC where no zone is told")] = (
@@ -229,19 +233,24 @@ def _walk(chance: np.random.Generator, times: int, least: float, most: float, st
 def load(endpoint: Endpoint, options: DataOptions, scratch: Path, *, limit: float) -> None:
     """Make the tables, fill them, and wait until every row can be read. Raises RunError."""
     first, last = (datetime.fromisoformat(each) for each in (options.start, options.end))
-    rows_of_table = options.times() * options.hosts
     with sql.connect(endpoint, limit=limit) as connection:
         for measurement, rows in tables(options):
             made = _sqlite if endpoint.backend == "sqlite" else ddl.of
             for statement in made(endpoint, measurement.name, first=first, last=last):
                 connection.rows(statement)
             _LOADERS[endpoint.backend](_Target(endpoint, connection, measurement, scratch, limit), rows)
-            if endpoint.backend == "postgresql":
-                connection.rows(f"ANALYZE {measurement.name}")
+    see(endpoint, options, limit=limit)
+
+
+def see(endpoint: Endpoint, options: DataOptions, *, limit: float) -> None:
+    """Wait until every row can be read, and have a store that plans by statistics take them. Raises RunError."""
+    rows_of_table = options.times() * options.hosts
     for name in MEASUREMENTS:
         there = sql.visible(endpoint, name, rows_of_table, limit=limit)
         if there != rows_of_table:
             raise RunError(f"{name} has {there:,} rows that can be read, and {rows_of_table:,} were loaded")
+        if endpoint.backend == "postgresql":
+            sql.ask(endpoint, f"ANALYZE {name}", limit=limit)
 
 
 @dataclass(frozen=True)

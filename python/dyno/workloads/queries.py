@@ -18,16 +18,19 @@ import numpy as np
 import polars as pl
 from pydantic import BeforeValidator, Field, ValidationInfo, model_validator
 
+from dyno.hosts import LocalHost
 from dyno.model.answers import ANSWER_COLUMNS, IN_BATCH, SINGLY
 from dyno.model.base import Frozen, InvalidRun, KeyProblem, RunError
 from dyno.model.endpoint import Endpoint
 from dyno.model.saturation import DRIVER_IS_THE_LIMIT, EXHAUSTED, LEAST_SECONDS
-from dyno.workloads import beside, query_file
+from dyno.workloads import beside, devops_data, query_file
 from dyno.workloads.asking import COURSE
 from dyno.workloads.base import INTERVAL_COLUMNS, Measured, Runner, Workload
 from dyno.workloads.devops_data import DataOptions
 from dyno.workloads.query_file import PLACEHOLDER, FormName, Query, QueryFile
 from dyno.workloads.query_parameters import CannotDraw, Value, draw, plain, written
+from dyno.workloads.tsbs import TsbsWorkload
+from dyno.workloads.tsbs_options import TsbsOptions
 
 _PROGRAM = "dyno.workloads.asking"
 _QUANTILES = {"p50": 0.5, "p90": 0.9, "p95": 0.95, "p99": 0.99, "p999": 0.999}
@@ -151,8 +154,29 @@ class QueriesWorkload(Workload[QueriesOptions]):
     Options = QueriesOptions
     backends = frozenset({"questdb", "cratedb", "postgresql", "duckdb", "sqlite"})
 
+    def provision(self, host: LocalHost, logs: Path, limit: float) -> dict[str, str]:
+        """What makes the rows, where that is a program of others. Raises RunError."""
+        return self._tsbs().provision(host, logs, limit) if self.options.data.source == "tsbs" else {}
+
+    def _tsbs(self) -> TsbsWorkload:
+        """Its rows, loaded before anything is measured; its own queries are not asked."""
+        data = self.options.data
+        return TsbsWorkload(
+            TsbsOptions(
+                action="queries",
+                queries=("single-groupby-1-1-1",),
+                scale=data.hosts,
+                interval=f"{data.interval:g} s",
+                start=data.start,
+                end=data.end,
+                seed=data.seed,
+            )
+        )
+
     def refuses(self, backend: str, reached_by: str | None) -> str | None:
         """Without a text in its dialect a store cannot be asked."""
+        if self.options.data.source == "tsbs" and backend not in TsbsWorkload.backends:
+            return f"rows of TSBS are not loaded into {backend}: write data.source: dyno"
         file = self.options.read()
         for name, query in self.options.asked().items():
             form = query.form(self.options.form)
@@ -195,6 +219,10 @@ class QueriesWorkload(Workload[QueriesOptions]):
 
     def load(self, runner: Runner, endpoint: Endpoint, seed: int) -> None:
         """The data that the queries are asked of; their seed is an option, since answers hang on it."""
+        if self.options.data.source == "tsbs":
+            self._tsbs().load(runner, endpoint, seed)
+            devops_data.see(endpoint, self.options.data, limit=runner.limit)
+            return
         self._execute(runner, "load", {**_endpoint(endpoint), "data": self.options.data.model_dump(mode="json")})
 
     def drive(self, runner: Runner, endpoint: Endpoint, seed: int) -> Measured:

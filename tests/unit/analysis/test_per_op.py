@@ -92,6 +92,22 @@ def test_what_nodes_in_namespaces_send_is_not_read_off_the_machines_own_interfac
     assert "nodes.sent" in FOREMOST
 
 
+def test_what_the_data_take_on_disk_is_of_the_stopped_store() -> None:
+    of = plan()
+    runs = Runs(of)
+    for block in range(3):
+        for cell in (0, 1):
+            runs.add(cell, block, 100.0)
+    stopped = [
+        run.model_copy(update={"status": {"at_rest.bytes": (15 + run.slot.block) * 2.0**20}}) if run.slot.cell else run
+        for run in runs
+    ]
+    findings = analyse(of, stopped, ended=None)
+    assert (figure(findings, "data.at_rest", 1).mean, figure(findings, "data.at_rest", 1).n) == (16.0, 3)
+    assert figure(findings, "data.at_rest", 0).n == 0
+    assert "data.at_rest" in FOREMOST
+
+
 def test_a_target_may_be_of_what_was_used() -> None:
     def judged(bound: str) -> str:
         target = Target(response="server.cpu", bound=bound)

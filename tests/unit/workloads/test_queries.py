@@ -79,8 +79,8 @@ def test_every_store_is_asked_for_the_same_in_the_same_order() -> None:
 
 
 def test_parameters_stay_from_block_to_block_unless_they_are_to_be_drawn_anew() -> None:
-    def drawn(seed: int, **given: Any) -> dict[str, str]:
-        job = QueriesWorkload(options(**given)).job("duckdb", seed)
+    def drawn(of_lab: int, **given: Any) -> dict[str, str]:
+        job = QueriesWorkload(options(**given)).job("duckdb", of_lab)
         return {each["query"]: each["parameters"] for each in job["singly"]}
 
     assert drawn(1) == drawn(2)
