@@ -71,6 +71,12 @@ class NewRunner(Protocol):
         ...
 
 
+def _refuse_warm(resident: int, total: int) -> None:
+    """Raise InvalidRun where more of the data is in page cache than a cold start may find there. In bytes."""
+    if resident > _RESIDENT_AT_MOST * total:
+        raise InvalidRun(f"caches are not cold: {resident} of {total} bytes of data are in page cache")
+
+
 @dataclass
 class Execution:
     """All that one run needs, and what it has found out so far."""
@@ -106,6 +112,7 @@ class Execution:
     _settings: dict[str, Any] = field(default_factory=dict)
     _status: dict[str, float] = field(default_factory=dict)
     _caches: dict[str, Any] = field(default_factory=dict)
+    _resident_when_stopped: int | None = None
     _deployed: dict[str, Scalar] = field(default_factory=dict)
     _meter: Meter | None = None
     _metered: Metered | None = None
@@ -190,6 +197,7 @@ class Execution:
         if self.cell.host.caches == "cold":
             with self._timed(Step.CACHES):
                 self._drop_caches()
+                self._look_while_stopped()
         elif self.cell.host.machine.memory is not None:
             with self._timed(Step.CACHES):
                 # Page cache is charged to whoever reads a page first: dyno, which copied the data, is under no limit.
@@ -547,9 +555,26 @@ class Execution:
             host.evict(files)
         resident = host.resident_bytes(files)
         evidence = {"asked": self.cell.host.caches, "data_bytes": total, "resident_bytes": resident}
-        if self.cell.host.caches == "cold" and resident > _RESIDENT_AT_MOST * total:
-            raise InvalidRun(f"caches are not cold: {resident} of {total} bytes of data are in page cache")
+        if self._resident_when_stopped is not None:
+            # What it has mapped since is part of its cold start.
+            return {
+                **evidence,
+                "resident_when_stopped_bytes": self._resident_when_stopped,
+                **self.system.cached(cold=True),
+            }
+        if self.cell.host.caches == "cold":
+            _refuse_warm(resident, total)
         return {**evidence, **self.system.cached(self.cell.host.caches == "cold")}
+
+    def _look_while_stopped(self) -> None:
+        """Of a system that maps its files as it starts, show by evidence that none of them was in page cache before."""
+        if not self.system.maps_files:
+            return
+        host, files = self.system.place.host, self.system.data_files()
+        self._resident_when_stopped = host.resident_bytes(files)
+        _refuse_warm(self._resident_when_stopped, host.bytes_of(files))
+        # To look at files brings their inodes and folders into the caches again.
+        self._drop_caches()
 
     def _start_observers(self, processes: dict[str, int]) -> None:
         for observer in self.observers:

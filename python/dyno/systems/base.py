@@ -91,6 +91,8 @@ class System(ABC, Generic[O]):
     """Whether it can run in a container: `recipe` then says what of."""
     buffers_writes: ClassVar[bool] = False
     """Whether some of what it writes to its data files goes through page cache, whatever its options."""
+    maps_files: ClassVar[bool] = False
+    """Whether its process maps data files as it starts, whose pages no one can drop from page cache while it runs."""
     has_counters: ClassVar[bool] = False
     """Whether it can be asked for its own counters while it is driven: `counters` then gives what to ask by."""
 

@@ -277,7 +277,7 @@ class CratedbSystem(Tabled, Cluster[CratedbOptions]):
     backend = "cratedb"
     Options = CratedbOptions
     has_counters = True
-    buffers_writes = True
+    buffers_writes = maps_files = True
 
     def __init__(self, options: CratedbOptions, place: Place) -> None:
         super().__init__(options, place)

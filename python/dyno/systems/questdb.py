@@ -129,7 +129,7 @@ class QuestdbSystem(Tabled, ServerSystem[QuestdbOptions]):
     telling = r"[\w.]+(?:Exception|Error)\b"
     asked_to_end = java.ASKED_TO_END
     leaves_data_alone = _LEAVES_DATA_ALONE
-    buffers_writes = True  # it maps its files
+    buffers_writes = maps_files = True
 
     _ports: Mapping[str, int] = {}
 

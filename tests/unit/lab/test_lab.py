@@ -338,6 +338,31 @@ def test_a_cold_run_whose_data_stayed_in_cache_is_invalid(lab: Laboratory) -> No
     assert record.cause == "caches are not cold: 4096 of 8192 bytes of data are in page cache"
 
 
+@pytest.mark.parametrize(("when_stopped", "outcome"), [(0, Outcome.OK), (4096, Outcome.INVALID)])
+def test_of_a_system_that_maps_its_files_what_was_in_cache_before_it_started_counts(
+    when_stopped: int, outcome: Outcome, lab: Laboratory
+) -> None:
+    """QuestDB maps its columns as it starts, and nobody can drop their pages then."""
+    lab.system_class = type("Mapping", (SimulatedSystem,), {"maps_files": True})
+    lab.host = type(
+        "Mapped",
+        (FakeHost,),
+        {"resident": staticmethod(lambda: 6000 if "system.start" in lab.calls else when_stopped)},
+    )
+    record = lab.records(tried(caches="cold"))[0]
+    assert record.outcome is outcome
+    if outcome is Outcome.OK:
+        assert record.caches == {
+            "asked": "cold",
+            "data_bytes": 8192,
+            "resident_bytes": 6000,
+            "resident_when_stopped_bytes": 0,
+        }
+    else:
+        assert record.cause == "caches are not cold: 4096 of 8192 bytes of data are in page cache"
+        assert "system.start" not in lab.calls
+
+
 @pytest.mark.skipif(os.geteuid() != 0, reason="dropping the caches of the machine needs root")
 def test_the_caches_of_the_machine_are_dropped_between_restoring_and_starting(lab: Laboratory) -> None:
     heard = {"resident": staticmethod(lambda: 0), "dropped": staticmethod(lambda: lab.calls.append("host.dropped"))}
