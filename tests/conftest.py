@@ -40,11 +40,16 @@ ON_THE_MACHINE = (
 
 CLUSTERS = (
     "contract/test_clusters.py",
+    "contract/test_cratedb.py",
     "contract/test_failover.py",
+    "contract/test_queries.py",
+    "contract/test_time_series.py",
+    "contract/test_tsbs.py",
     "studies/test_mysql_failover.py",
     "studies/test_mysql_high_availability.py",
+    "studies/test_time_series.py",
 )
-"""Tests that start servers in networks of their own, and mostly wait for these: they have a process for themselves."""
+"""Tests that start several servers, and mostly wait for these: they have a process for themselves."""
 
 APART = ("contract/test_drbd.py", "contract/test_every_fault.py")
 """Tests that take many minutes, and that are run by themselves: `make test-drbd`, `make test-faults`."""

@@ -19,6 +19,8 @@ from dyno.model.usage import Usage
 
 Shared = Literal["cpu", "disk", "network", "limit"]
 
+BATCH: Final = "batch.rows"
+"""In the status of a run by a loader: its operations are rows, and so many of them have one latency together."""
 LIMIT: Final = "limit."
 """How the names of limits of the disk begin; then comes what is limited, as `Disk.limits` has it."""
 LIMITED: Final = {"read_bytes": "bytes read", "write_bytes": "bytes written", "reads": "reads", "writes": "writes"}
@@ -149,10 +151,11 @@ def _is_number(value: Any) -> bool:
 def think_time(run: RunRecord) -> float | None:
     """That a client of a closed loop waits between operations, in s; None where the workload has waits of its own.
 
-    As the jobs of dyno's own driver have it; of other drivers none is known.
+    As the jobs of dyno's own driver have it; of other drivers none is known. None too of a loader, whose operations are
+    rows and whose latencies are of batches.
     """
     loop, workload = (part if isinstance(part, dict) else {} for part in map(run.driver.get, ("loop", "workload")))
-    if workload.get("keying_time") or workload.get("think_time"):
+    if workload.get("keying_time") or workload.get("think_time") or BATCH in run.status:
         return None
     given = loop.get("think_time_s")
     return float(given) if given is not None and _is_number(given) else 0.0

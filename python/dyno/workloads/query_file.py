@@ -162,8 +162,11 @@ def _parsed(text: str, source: str) -> QueryFile:
 
 
 def _first(error: ValidationError) -> tuple[Position, str]:
-    """The error that stands deepest in the file, and so tells most; its key and its words."""
-    found = max(error.errors(include_url=False), key=lambda each: len(each["loc"]))
+    """The error that stands deepest in the file, and so tells most; its key and its words.
+
+    A key that is not known is told before one that is missing: it may be that one, misspelt.
+    """
+    found = max(error.errors(include_url=False), key=lambda each: (len(each["loc"]), each["type"] == "extra_forbidden"))
     key, cause = tuple(found["loc"]), (found.get("ctx") or {}).get("error")
     if isinstance(cause, KeyProblem):
         return (*key, cause.key), str(cause)

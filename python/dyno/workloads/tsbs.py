@@ -199,7 +199,8 @@ class TsbsWorkload(Workload[TsbsOptions]):
     def _ingest(self, runner: Runner, job: dict[str, Any]) -> tuple[Measured, dict[str, Any]]:
         out = runner.folder / "ingest"
         (result,) = core.collect(runner, [self._ingest_words(runner, job)], [out], INGEST)
-        return tsbs_figures.taken(runner, result, out), result
+        measured = tsbs_figures.taken(runner, result, out)
+        return replace(measured, status={**measured.status, "batch.rows": float(self.options.batch)}), result
 
     def _load_by_theirs(self, runner: Runner, endpoint: Endpoint) -> Measured:
         theirs = tsbs_stores.THEIRS[endpoint.backend]

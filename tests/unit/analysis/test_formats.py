@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from dyno.model.answers import BatchCell, BatchFinding, QueryAnswer, QueryFinding
 from dyno.model.findings import (
     Candidate,
     CellLaws,
@@ -141,6 +142,7 @@ def test_every_key_of_the_findings_is_in_their_reference() -> None:
         Forecast,
     )
     stores = (DatabaseCell, CounterFigure, WaitFigure)
-    for model in (*models, *beside, *causes, *of_laws, *stores):
+    asked = (QueryFinding, QueryAnswer, BatchFinding, BatchCell)
+    for model in (*models, *beside, *causes, *of_laws, *stores, *asked):
         missing = [name for name in model.model_fields if f"`{name}`" not in text]
         assert missing == [], model.__name__

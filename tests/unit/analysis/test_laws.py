@@ -251,6 +251,15 @@ def test_a_workload_with_waits_of_its_own_and_one_whose_clients_nobody_told_are_
     assert "Little's law" not in {check.law for check in laws(made).checks}
 
 
+def test_a_loader_whose_latencies_are_of_batches_of_rows_is_not_held_to_littles_law() -> None:
+    made = Network([4], blocks=2)
+    for number in (1, 2):
+        made.replace_run(number, latency_mean=292.4)
+    assert [fault.law for fault in laws(made).faults] == ["Little's law"] * 2
+    made.runs[:] = [run.model_copy(update={"status": {"batch.rows": 10_000.0}}) for run in made.runs]
+    assert laws(made).faults == ()
+
+
 def test_of_runs_that_are_not_ok_nothing_is_checked() -> None:
     made = Network([4, 8], blocks=2)
     made.replace_run(1, latency_mean=100.0)

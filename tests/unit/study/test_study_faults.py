@@ -158,7 +158,7 @@ def test_a_workload_that_waits_for_its_answers_would_not_see_an_outage(tmp_path:
 
 def test_a_workload_that_ends_with_its_server_cannot_go_on(tmp_path: Path, kinds: Kinds) -> None:
     text = TEXT.replace("kind: ledger", "kind: ycsb, mix: a, records: 10")
-    with pytest.raises(StudyError, match="ycsb cannot go on through a fault; ledger can"):
+    with pytest.raises(StudyError, match="ycsb cannot go on through a fault; ledger, tsbs can"):
         load(tmp_path, kinds, KILL, text)
 
 

@@ -161,7 +161,7 @@ CASES: dict[str, tuple[dict[int, str], str]] = {
         (
             "15: replicates.of: unknown response 'thruput'; did you mean 'throughput'? (responses, each also"
             " as read.latency_p99: throughput, latency_mean, latency_p50, latency_p90, latency_p95, latency_"
-            "p99, latency_p999, latency_max, service_mean, service_p50, service_p90, service_p95 and 68 more)"
+            "p99, latency_p999, latency_max, service_mean, service_p50, service_p90, service_p95 and 73 more)"
         ),
     ),
     "an unknown response of an operation": (
@@ -169,7 +169,7 @@ CASES: dict[str, tuple[dict[int, str], str]] = {
         (
             "15: replicates.of: unknown response '.throughput'; did you mean 'throughput'? (responses, each "
             "also as read.latency_p99: throughput, latency_mean, latency_p50, latency_p90, latency_p95, late"
-            "ncy_p99, latency_p999, latency_max, service_mean, service_p50, service_p90, service_p95 and 68 more)"
+            "ncy_p99, latency_p999, latency_max, service_mean, service_p50, service_p90, service_p95 and 73 more)"
         ),
     ),
     "compare names no factor": (

@@ -59,7 +59,7 @@ def test_the_published_queries_are_thirteen_in_two_forms_for_every_dialect() -> 
         ("[moment]", "[time]", "q.yaml:14: queries.point.determinate.order_by: 'time' is no column of it"),
         ("= {machine}", "= {mashine}", "q.yaml:15: queries.point.determinate.default: {mashine} is neither"),
         ("{kind: moment}", "{kind: minute}", "q.yaml:10: queries.point.parameters.at"),
-        ("{kind: moment}", "{kind: window, length: 5}", "q.yaml:10: queries.point.parameters.at.length: '5' has no"),
+        ("{kind: moment}", "{kind: window, length: 5}", "q.yaml:10: queries.point.parameters.at.length: 5 has no unit"),
         ("{kind: moment}", "{kind: window, length: 5 s}", "queries.point.determinate.default: {at} has two ends"),
         ("{kind: moment}", "{kind: integer, least: 3, most: 1}", "q.yaml:10: queries.point.parameters.at.most: 1 is"),
         ("= {at}\n      sqlite", "= 5\n      duckdb", "queries.point.determinate.duckdb"),
