@@ -22,6 +22,7 @@ from dyno import sql
 from dyno.hosts import undo
 from dyno.hosts.networks import CLIENT
 from dyno.hosts.replication import greets
+from dyno.model.base import RunError
 from dyno.model.endpoint import Endpoint
 from dyno.model.faults import Fault
 from dyno.systems.base import Place
@@ -121,7 +122,7 @@ class Writer:
                 self.acknowledged.append(number)
                 self.gaps.append(now - last)
                 last = now
-            except sql.RunError:
+            except RunError:
                 if connection is not None:
                     connection.close()
                 connection = None
@@ -205,7 +206,7 @@ def is_full_and_is_not(system: DiskCluster[Any]) -> None:
             for _ in range(8):
                 connection.rows(insert)
         failed = False
-    except sql.RunError as error:
+    except RunError as error:
         print(f"disk-full: {error}", flush=True)
         failed = True
     assert failed, "there was room"
