@@ -125,7 +125,8 @@ def test_a_forecast_comes_with_the_error_made_on_levels_left_out(dyno: Dyno, stu
     (found,) = json.loads(dyno("forecast", folder, "--at", "threads=3", "--format", "json").stdout)
     assert found["throughput"] > 0
     laws = json.loads(dyno("show", folder, "--format", "json").stdout)["laws"]
-    assert laws["faults"] == []
+    # More clients than CPUs, beside other tests: one may be held back between two operations, which is in no latency.
+    assert all(fault["law"] == "Little's law" and fault["found"] < fault["expected"] for fault in laws["faults"])
     assert [cell["clients"] for cell in laws["cells"]] == [1, 2, 4, 6]
     refused(dyno("forecast", folder, "--at", "threads=7"), "whole numbers from 1 to 6", "beyond them nothing is known")
     refused(dyno("forecast", folder, "--at", "threads"), "--at threads", "such as threads=6")
