@@ -80,8 +80,10 @@ class _Row:
 
     within: dict[str, str]
     cells: tuple[_Combination, ...]
+    joined: tuple[_Combination, ...]
+    """Those of them that are pooled: at which the most levels of the compared factor are held against each other."""
     together: tuple[str, ...]
-    """The levels that are held against each other at each of them; none where there are fewer than two cells."""
+    """The levels that are held against each other at each of these; none where there are fewer than two cells."""
     pooled: Mapping[tuple[str, str], Pooled]
     """Of those of them that are in one order in all cells."""
 
@@ -145,11 +147,12 @@ def _table(
     made = []
     for row in rows:
         of_row = [decided[groups.index(each)] for each in row.cells]
+        of_joined = [decided[groups.index(each)] for each in row.joined]
         best = pooled.get(id(row))
         told = (
             None
             if best is None or over is None
-            else _decide_together(study, row, best, of_row, over, known.better, response)
+            else _decide_together(study, row, best, of_joined, over, known.better, response)
         )
         made.append(_decision_row(study, row.within, told, of_row, over, crossings, costs))
     return DecisionTable(
@@ -330,17 +333,32 @@ def _by_row(groups: Sequence[_Combination], over: Factor | None) -> list[tuple[d
 
 def _row(study: Study, table: Table, response: str, within: dict[str, str], cells: Sequence[_Combination]) -> _Row:
     if len(cells) < 2 or not study.judged:
-        return _Row(within, tuple(cells), (), {})
-    everywhere = [level for level in _together(cells[0]) if all(level in _together(each) for each in cells)]
-    together = tuple(everywhere) if len(everywhere) > 1 else ()
+        return _Row(within, tuple(cells), (), (), {})
+    joined, together = _joined(cells)
     pooled = {}
-    for pair in cells[0].pairs:
-        if set(pair) <= set(together) and _in_one_order([each.found.get(pair) for each in cells]):
-            part = Part(within, tuple(each.pairs[pair] for each in cells))
+    for pair in joined[0].pairs:
+        if set(pair) <= set(together) and _in_one_order([each.found.get(pair) for each in joined]):
+            part = Part(within, tuple(each.pairs[pair] for each in joined))
             found = pool(study, table, response, part)
-            if found is not None and found.used == len(cells):
+            if found is not None and found.used == len(joined):
                 pooled[pair] = found
-    return _Row(within, tuple(cells), together, pooled)
+    return _Row(within, tuple(cells), joined, together, pooled)
+
+
+def _joined(cells: Sequence[_Combination]) -> tuple[tuple[_Combination, ...], tuple[str, ...]]:
+    """The most levels that are held against each other in two cells or more, and the cells in which they are.
+
+    A level that was not measured everywhere is not left out of what is said of a row: it is said of fewer cells. Where
+    no two cells have so many in common, what they all have.
+    """
+    held = [_together(each) for each in cells]
+    wholes = [
+        (each, tuple(cell for cell, other in zip(cells, held, strict=True) if set(each) <= set(other))) for each in held
+    ]
+    together, joined = max(wholes, key=lambda whole: (len(whole[1]) > 1, len(whole[0]), len(whole[1])))
+    if len(joined) < 2:
+        joined, together = tuple(cells), [level for level in held[0] if all(level in each for each in held)]
+    return joined, tuple(together) if len(together) > 1 else ()
 
 
 def _in_one_order(found: Sequence[Comparison | None]) -> bool:
@@ -361,7 +379,7 @@ def _decide_together(
     response: str,
 ) -> DecidedTogether:
     def behind(level: str) -> tuple[bool, float]:
-        means = [each.means[level] for each in row.cells]
+        means = [each.means[level] for each in row.joined]
         known = [mean for mean in means if mean is not None and mean > 0]
         mean = float(np.mean(np.log(known))) if len(known) == len(means) else None
         return (True, 0.0) if mean is None else (False, -mean if better == "higher" else mean)
@@ -381,13 +399,13 @@ def _decide_together(
     runner_up = next((level for level in (ahead if verdict == "best" else could_be) if level != first), None)
     found = None if runner_up is None else _pooled_of(row, first, runner_up)
     ratio, ci = _turned(found, first)
-    levels = tuple(each.levels[over.name] for each in cells)
     made = DecidedTogether(
-        levels=levels,
+        levels=tuple(each.levels[over.name] for each in cells),
+        left_out=tuple(each.within[over.name] for each in row.cells if each not in row.joined),
         verdict=verdict,
         best=first if verdict == "best" else None,
         could_be=tuple(could_be),
-        apart=tuple(level for level in row.cells[0].means if level not in row.together),
+        apart=tuple(level for level in row.joined[0].means if level not in row.together),
         unlike=unlike,
         alone=tuple(each.levels[over.name] for each in cells if each.best == first) if verdict == "best" else (),
         runner_up=runner_up,
@@ -403,7 +421,7 @@ def _decide_together(
 
 def _differs(row: _Row, one: str, other: str | None) -> str:
     """What else may be behind the ratio of two levels, in any cell of a row."""
-    found = [between for each in row.cells if (between := _between(each, one, other)) is not None]
+    found = [between for each in row.joined if (between := _between(each, one, other)) is not None]
     keys = dict.fromkeys(key for each in found for key in each.confounded)
     return sentences.differs_too(list(keys))
 
@@ -568,7 +586,7 @@ def _size(made: Decided | DecidedTogether, first: str, response: str, n: str, ve
 
 
 def _together_in_words(made: DecidedTogether, over: Factor, response: str, differs: str) -> str:
-    span = f"over {over.name} {made.levels[0]} to {made.levels[-1]} together"
+    span = f"over {over.name} {made.span} together"
     first, known = made.could_be[0], made.ratio is not None and made.ci is not None
     blocks = f"n = {counted(made.n, 'block')}"
     apart = _held_apart(made.apart)
@@ -640,7 +658,8 @@ def _in_all(factor: str, found: Sequence[Decided], together: Sequence[DecidedTog
     of_each = f"Of {counted(len(found), 'combination')}, {_numbers(factor, found)}."
     if over is None or not together:
         return of_each
-    rows = f"Over all levels of {over.name} together, {_numbers(factor, together, of=True)}."
+    every = "levels" if any(each.left_out for each in together) else "all levels"
+    rows = f"Over {every} of {over.name} together, {_numbers(factor, together, of=True)}."
     return f"{rows} {of_each}"
 
 

@@ -638,6 +638,10 @@ class DecidedTogether(Frozen):
     """Which level is the best over all levels of the ordered factor together, by ratios pooled over them."""
 
     levels: Annotated[tuple[str, ...], Field(description="of the ordered factor, rising")]
+    left_out: Annotated[
+        tuple[str, ...],
+        Field(description="levels of the ordered factor that are not pooled: fewer were measured there"),
+    ] = ()
     verdict: DecisionVerdict
     best: str | None
     could_be: tuple[str, ...]
@@ -655,6 +659,14 @@ class DecidedTogether(Frozen):
     n: Annotated[int, Field(description="blocks behind it")] = 0
     p_adjusted: Annotated[float | None, Field(description="as of a combination")] = None
     sentence: str
+
+    @property
+    def span(self) -> str:
+        """`1 to 32`; `1 and 32` where what lies between is left out."""
+        *before, last = self.levels
+        if not before:
+            return last
+        return f"{', '.join(before)} and {last}" if self.left_out else f"{before[0]} to {last}"
 
 
 class DecidedRange(Frozen):

@@ -105,7 +105,7 @@ def _lines(row: DecisionRow, factors: Sequence[str]) -> Iterator[Line]:
     if row.together is not None:
         yield Line(
             within=within(),
-            range=f"{_range(row.together)} together",
+            range=f"{row.together.span} together",
             best=_best(row.together),
             is_open=row.together.best is None,
             ahead=_size(row.together),
@@ -134,7 +134,7 @@ def _size(of: DecidedRange | DecidedTogether) -> str:
     return format_ratio(of.ratio, of.ci) if of.ratio is not None and of.ci is not None else NOTHING
 
 
-def _range(of: DecidedRange | DecidedTogether) -> str:
+def _range(of: DecidedRange) -> str:
     if not of.levels:
         return NOTHING
     return of.levels[0] if len(of.levels) == 1 else f"{of.levels[0]} to {of.levels[-1]}"

@@ -46,6 +46,13 @@ def planted(at: Mapping[str, str]) -> float:
     return {"group": 100.0 * n, "galera": 20.0 * n**0.9, "disk": 300.0 * n**0.5}[at["solution"]]
 
 
+def without(plan: Study, *left_out: tuple[str, str]) -> Study:
+    """Without the cells of these solutions and threads."""
+    cells = [cell for cell in plan.cells if (cell.levels["solution"], cell.levels["threads"]) not in left_out]
+    numbered = [cell.model_copy(update={"index": index}) for index, cell in enumerate(cells)]
+    return plan.model_copy(update={"cells": tuple(numbered)})
+
+
 def found(plan: Study, runs: Runs, **asked) -> Findings:
     return analyse(plan, runs, ended="done", **asked)
 
@@ -115,6 +122,27 @@ def test_neighbouring_levels_with_one_decision_are_a_range_and_the_crossing_stan
     assert write.sentence == "With test=write: group at all levels of threads, 1 to 32."
     assert read.sentence.startswith("With test=read: disk up to threads 8; group from threads 16 on. ")
     assert "and a lower one beyond." in read.sentence or "and a higher one beyond." in read.sentence
+
+
+def test_a_level_that_was_not_measured_everywhere_is_not_left_out_of_a_row() -> None:
+    factors = {"solution": ["a", "b", "best"], "threads": [1, 8, 32]}
+    plan = without(study(factors, compare="solution"), ("best", "8"))
+    truth = {"a": 100.0, "b": 200.0, "best": 400.0}
+    (row,) = table(plan, simulated(plan, lambda at: truth[at["solution"]], cov=0.02)).rows
+    together = row.together
+    assert (together.best, together.runner_up, together.levels, together.left_out) == ("best", "b", ("1", "32"), ("8",))
+    assert together.ratio == pytest.approx(2, rel=0.05)
+    assert together.sentence.startswith("best is the best over threads 1 and 32 together, with ")
+    assert together.apart == ()
+    assert [(each.levels, each.best) for each in row.ranges] == [(("1",), "best"), (("8",), "b"), (("32",), "best")]
+
+
+def test_levels_that_no_two_places_have_in_common_are_held_against_each_other_where_they_are() -> None:
+    factors = {"solution": ["a", "b", "c"], "threads": [1, 8]}
+    plan = without(study(factors, compare="solution"), ("c", "1"), ("b", "8"))
+    (row,) = table(plan, simulated(plan, lambda at: {"a": 1.0, "b": 2.0, "c": 3.0}[at["solution"]], cov=0.02)).rows
+    assert row.together is None
+    assert [each.best for each in row.ranges] == ["b", "c"]
 
 
 def test_a_range_shows_the_ratio_that_is_nearest_to_1(decided) -> None:
