@@ -19,7 +19,7 @@ def of_queries(findings: Findings) -> Iterator[RenderableType]:
     """For a terminal: a line a query and cell, and in words what is not answered the same."""
     if not findings.queries:
         return
-    names = factors(findings)
+    names = factors(findings, SINGLY)
     made = tables.table()
     tables.columns(made, "query", *names)
     tables.columns(made, "cold, ms", "warm, ms", "rows", justify="right")
@@ -37,9 +37,8 @@ def of_queries(findings: Findings) -> Iterator[RenderableType]:
         tables.columns(batches, "query", "workers", "best", "worst", "of")
         for found in findings.batches:
             apart = "" if found.apart else " (not apart)"
-            tables.row(
-                batches, found.query, str(found.workers), told(found.best), f"{told(found.worst)}{apart}", str(found.of)
-            )
+            best, worst = told(findings, found.best), told(findings, found.worst)
+            tables.row(batches, found.query, str(found.workers), best, f"{worst}{apart}", str(found.of))
         yield from (Text(), tables.heading(f"{BATCHES} (queries a second)"), batches)
 
 
@@ -63,9 +62,14 @@ def name_of(each: QueryFinding) -> str:
     return each.query.partition(".")[2]
 
 
-def factors(findings: Findings) -> list[str]:
-    """That tell the cells apart."""
-    return list(dict.fromkeys(name for each in findings.queries for one in each.answers for name in one.levels))
+def factors(findings: Findings, part: str) -> list[str]:
+    """That tell the cells apart which were asked by themselves (q), or in batches (b)."""
+    found: dict[str, set[str]] = {}
+    for each in of_part(findings, part):
+        for one in each.answers:
+            for name, level in one.levels.items():
+                found.setdefault(name, set()).add(level)
+    return [name for name, several in found.items() if len(several) > 1]
 
 
 def levels(one: QueryAnswer, names: Sequence[str]) -> list[str]:
@@ -110,7 +114,7 @@ def client(one: QueryAnswer) -> str:
     return "-" if one.client_share is None else format_share(one.client_share)
 
 
-def told(cell: BatchCell) -> str:
+def told(findings: Findings, cell: BatchCell) -> str:
     """`system=questdb shards=3: 410 [380, 440]`."""
-    where = " ".join(f"{name}={level}" for name, level in cell.levels.items())
+    where = " ".join(f"{name}={cell.levels[name]}" for name in factors(findings, IN_BATCH) if name in cell.levels)
     return f"{where or 'the only cell'}: {format_estimate(cell.mean, cell.ci)}"
