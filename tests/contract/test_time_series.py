@@ -21,14 +21,14 @@ from typing import Any
 import pytest
 
 from dyno import ddl, sql
-from dyno.hosts import java, undo
+from dyno.hosts import files, java, undo
 from dyno.hosts.local import core_binary
 from dyno.model.base import InvalidRun, RunError
 from dyno.model.devops import MEASUREMENTS, TIME
 from dyno.model.endpoint import Endpoint
 from dyno.systems.base import Place
 from dyno.systems.server import ServerSystem
-from dyno.systems.tabled import AT_REST, Tabled
+from dyno.systems.tabled import AT_REST, LOG_AT_REST, Tabled
 from tests.contract.conftest import LIMIT_S
 from tests.contract.test_systems import ROOMS, contents, options_of
 from tests.making import until
@@ -153,6 +153,10 @@ def test_tables_are_as_asked_for_and_rows_can_be_read_once_they_are_said_to_be(
     store.check(LIMIT_S)
     at_rest = store.at_rest()[AT_REST]
     assert at_rest > 10_000
+    log = store.at_rest()[LOG_AT_REST]
+    assert files.bytes_on_disk(store.place.data) == at_rest + log
+    if kind == "postgresql":  # QuestDB may have removed its own by now
+        assert log >= 16 * 2**20, "a segment is as large"
     if kind == "questdb":
         assert at_rest < running / 2, "its files are preallocated while it runs"
     kept = contents(store.place.data)

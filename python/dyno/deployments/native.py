@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import signal
+from collections.abc import Sequence
 from dataclasses import replace
 
 from dyno.deployments.base import ENVIRONMENT, Deployment, Launch, Running
 from dyno.hosts import Process
+from dyno.hosts.confinement import Confinement
 
 
 class NativeServer(Running):
@@ -50,3 +52,10 @@ class Native(Deployment):
         """Its undo entry goes with it."""
         assert isinstance(running, NativeServer)
         return self.site.host.end_server(running.process, limit=limit, farewell=farewell)
+
+
+def for_node(given: Deployment, confinement: Confinement, within: Sequence[str] = ()) -> Native:
+    """Where a node of a system lives: in a control group of its own, by the words of its network, if it has one."""
+    made = Native(replace(given.site, confinement=confinement))
+    made.under, made.joined = (*within, *given.under), given.joined
+    return made

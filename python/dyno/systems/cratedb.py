@@ -23,7 +23,7 @@ from pydantic import AfterValidator, Field, model_validator
 
 from dyno import sql
 from dyno.deployments.base import Running
-from dyno.deployments.native import Native
+from dyno.deployments.native import Native, for_node
 from dyno.hosts import files, java
 from dyno.hosts.crate_home import VARIABLE, CrateHome, missing_in
 from dyno.hosts.networks import CLIENT
@@ -491,16 +491,12 @@ class CratedbSystem(Tabled, Cluster[CratedbOptions]):
         return made
 
     def _of_node(self, name: str) -> Native:
-        options, deployment = self.options, self.deployment
-        site = deployment.site
+        options, confinement = self.options, self.deployment.site.confinement
         if options.node_cpus is not None or options.node_memory is not None:
             memory = None if options.node_memory is None else f"{options.node_memory} B"
             machine = Machine.model_validate({"cpus": options.node_cpus, "memory": memory})
-            site = replace(site, confinement=self.place.host.confine_node(name, machine, site.confinement))
-        made = Native(site)
-        within = () if self._network is None else self._network.words(name)
-        made.under, made.joined = (*within, *deployment.under), deployment.joined
-        return made
+            confinement = self.place.host.confine_node(name, machine, confinement)
+        return for_node(self.deployment, confinement, () if self._network is None else self._network.words(name))
 
     def ready(self, limit: float) -> Endpoint:
         """Have every node answer, see that they are one cluster with all shards in place, and what it runs with."""

@@ -23,7 +23,7 @@ from pydantic import Field, model_validator
 
 from dyno import sql
 from dyno.deployments.base import Deployment, Running
-from dyno.deployments.native import Native
+from dyno.deployments.native import Native, for_node
 from dyno.hosts.confinement import Confinement
 from dyno.hosts.networks import CLIENT
 from dyno.hosts.volumes import image_of
@@ -407,10 +407,7 @@ class ServerCluster(Cluster[C]):
         return self.place.host.confine_node(name, machine, self.deployment.site.confinement)
 
     def _of_node(self, name: str) -> Native:
-        made = Native(replace(self.deployment.site, confinement=self.confinement(name)))
-        made.under = (*self.network.words(name), *self.deployment.under)
-        made.joined = self.deployment.joined
-        return made
+        return for_node(self.deployment, self.confinement(name), self.network.words(name))
 
     def ready(self, limit: float) -> Endpoint:
         """Have every server answer, make a cluster of them, and see that each has the settings that were asked for."""

@@ -138,6 +138,7 @@ class PostgresqlSystem(Tabled, ServerSystem[PostgresqlOptions]):
     leaves_data_alone = _LEAVES_DATA_ALONE
     brings_recipe = True
     buffers_writes = True
+    log_folders = ("pg_wal",)
     farewell = signal.SIGINT  # SIGTERM would wait for every client to leave by itself
     undo_by = signal.SIGQUIT  # SIGKILL would leave its shared memory behind
 

@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field, model_validator
 
 from dyno import sql
+from dyno.deployments.base import Deployment
+from dyno.deployments.native import Native, for_node
 from dyno.hosts import java
+from dyno.hosts.cgroups import limits_in_force
 from dyno.hosts.ports import free_port
-from dyno.model.base import KeyProblem, RunError, Scalar
+from dyno.model.base import InvalidRun, KeyProblem, RunError, Scalar
 from dyno.model.counters import Counters
 from dyno.model.endpoint import Endpoint
+from dyno.model.study import Machine
 from dyno.model.table_options import Deduplicate, Index, PartitionBy, TableOptions, Wal
 from dyno.model.units import Size
 from dyno.sql.metrics import Metrics
@@ -24,6 +30,8 @@ from dyno.systems.server import Figures, ServerOptions, ServerSystem, binary_num
 from dyno.systems.tabled import Tabled, of_devops
 
 _HOST = "127.0.0.1"
+_CPU_STEP = 1e-4
+"""To which the kernel keeps quotas: 10 us of a period of 100 ms."""
 _SETTING = re.compile(r"[a-z][a-z0-9]*(\.[a-z0-9]+)*")
 
 _OURS = frozenset({
@@ -90,6 +98,14 @@ class QuestdbOptions(ServerOptions):
     heap: Annotated[
         Size | None, Field(ge=64 << 20, description="most of Java's heap; by the machine's memory if left out")
     ] = None
+    node_cpus: Annotated[
+        float | None,
+        Field(
+            ge=0.01,
+            description="seconds of CPU time a second of its one node, as each node of a cluster has them; all if left "
+            "out. What all that is compared has together is host.machine.cpus",
+        ),
+    ] = None
     tables: QuestdbTables = QuestdbTables()
 
     @model_validator(mode="before")
@@ -130,8 +146,23 @@ class QuestdbSystem(Tabled, ServerSystem[QuestdbOptions]):
     asked_to_end = java.ASKED_TO_END
     leaves_data_alone = _LEAVES_DATA_ALONE
     buffers_writes = maps_files = True
+    log_folders = ("db/*/wal[0-9]*",)
 
     _ports: Mapping[str, int] = {}
+
+    @cached_property
+    def deployment(self) -> Deployment:
+        """Within the CPUs of its node. Raises RunError where it cannot be."""
+        given, cpus = super().deployment, self.options.node_cpus
+        if cpus is None:
+            return given
+        if not isinstance(given, Native):
+            raise RunError(
+                f"node_cpus is of a server that lives natively; of one in {given.kind} write host.machine.cpus"
+            )
+        if os.geteuid() != 0:
+            raise RunError("a node with limits of its own needs root: run dyno as root, or leave node_cpus out")
+        return for_node(given, self.place.host.confine_node("n1", Machine(cpus=cpus), given.site.confinement))
 
     def programs(self) -> dict[str, Path]:
         """Java, and the server as it was got."""
@@ -150,7 +181,7 @@ class QuestdbSystem(Tabled, ServerSystem[QuestdbOptions]):
 
     def provision(self, limit: float) -> dict[str, str]:
         """The server's version, and that of Java."""
-        programs = self.programs()
+        programs, _ = self.programs(), self.deployment
         return {"questdb": java.QUESTDB.version, "java": str(java.version_of(programs["java"]))}
 
     def design(self) -> Mapping[str, Any]:
@@ -225,8 +256,20 @@ class QuestdbSystem(Tabled, ServerSystem[QuestdbOptions]):
     def attest(self, connection: sql.Connection) -> None:
         """And what is there of its tables."""
         super().attest(connection)
-        self._effective = {**self._effective, **self.told_tables()}
+        self._effective = {**self._effective, **self.told_tables(), **self._told_of_node()}
         self.attest_tables(connection)
+
+    def _told_of_node(self) -> dict[str, Any]:
+        """As the kernel has it in force. Raises InvalidRun where that is not what was asked for."""
+        asked, group = self.options.node_cpus, self.deployment.site.confinement.group
+        if asked is None:
+            return {}
+        found = None if group is None else limits_in_force(group).get("cpus")
+        if found is None or abs(found - asked) > _CPU_STEP:
+            raise InvalidRun(
+                f"node_cpus is {found or 'without a limit'}, the study asks for {asked}: it was not effective"
+            )
+        return {"node.cpus": found}
 
     def read_settings(self, connection: sql.Connection) -> tuple[dict[str, Any], dict[str, Any]]:
         """SHOW PARAMETERS has all that it knows; a key of server.conf that it does not know is not among them."""

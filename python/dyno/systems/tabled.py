@@ -15,13 +15,17 @@ from dyno.model.endpoint import Endpoint
 from dyno.systems.base import Place
 
 AT_REST = "at_rest.bytes"
-"""In the status of a run: what the data take on disk when that is true for the store, in bytes."""
+"""In the status of a run: what the data take on disk when that is true for the store, in bytes, without its log."""
+LOG_AT_REST = "at_rest.log_bytes"
+"""Beside it: the log, of which a store keeps as much as it likes, whatever is in its tables."""
 
 
 class Tabled:
     """Comes before the kind of system among the bases."""
 
     backend: ClassVar[str]
+    log_folders: ClassVar[tuple[str, ...]] = ()
+    """Patterns of the folders below its data that hold its log."""
     place: Place
     _endpoint: Endpoint | None
 
@@ -63,7 +67,9 @@ class Tabled:
 
     def at_rest(self) -> dict[str, float]:
         """Of the stopped store: while it runs, files may be larger than what is in them."""
-        return {AT_REST: float(files.bytes_on_disk(self.place.data))}
+        data = self.place.data
+        log = sum(files.bytes_on_disk(folder) for pattern in self.log_folders for folder in data.glob(pattern))
+        return {AT_REST: float(files.bytes_on_disk(data) - log), LOG_AT_REST: float(log)}
 
 
 def of_devops() -> str:
