@@ -10,6 +10,7 @@ import random
 import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from datetime import UTC, datetime
@@ -25,12 +26,14 @@ from dyno.hosts.local import core_binary
 from dyno.model.base import InvalidRun, RunError
 from dyno.model.devops import MEASUREMENTS
 from dyno.model.endpoint import Endpoint
-from dyno.model.faults import Fault
+from dyno.model.faults import Fault, Struck
 from dyno.systems.base import Place
 from dyno.systems.cratedb import CratedbOptions, CratedbSystem
 from dyno.systems.tabled import AT_REST
+from tests.contract.conftest import PlainRunner
 from tests.contract.test_systems import contents
 from tests.contract.test_time_series import HELD, processes_called_with
+from tests.contract.test_tsbs import workload
 from tests.making import until
 
 pytestmark = pytest.mark.skipif(
@@ -166,6 +169,39 @@ def test_three_nodes_are_one_cluster_with_tables_as_asked_for_and_mend_what_is_s
         assert not Path(f"/proc/{pid}").exists()
     store.destroy()
     assert not store.place.data.exists()
+
+
+def test_a_node_is_killed_while_rows_come_and_what_it_acknowledged_is_counted(
+    making: Maker, runners: Callable[[], PlainRunner]
+) -> None:
+    """Its connections break; the loader goes on at the other nodes, and at this one once it is back."""
+    store = making(**SMALL, nodes=3, tables={"shards": 3, "replicas": 1})
+    store.start(0, LIMIT_S)
+    endpoint = store.ready(LIMIT_S)
+    made = workload(workers=3, batch=60, rate=400.0, retry="90 s")
+    made.load(runners(), endpoint, seed=1)
+    struck: list[Struck] = []
+
+    def strike() -> None:
+        struck.append(store.strike(Fault(kind="kill", node="secondary"), random.Random(1)))
+
+    killing = threading.Timer(3.0, strike)
+    killing.start()
+    runner = runners()
+    measured = made.drive(runner, endpoint, seed=1)
+    killing.join()
+    store.mend(struck[0], LIMIT_S)
+    until(store.whole, LIMIT_S)
+    checked = made.check(runner, endpoint, seed=1)
+    assert measured.status["tsbs.resent"] > 0, "some of it was under way when the node died"
+    assert checked.status["ledger.acknowledged"] > 4000
+    assert (checked.wrong, checked.status["ledger.lost"]) == (None, 0)
+    # A row that was acknowledged and is gone is told, whatever took it.
+    sql.ask(endpoint, "DELETE FROM redis")
+    checked = made.check(runner, endpoint, seed=1)
+    assert checked.status["ledger.lost"] > 500
+    assert "that were acknowledged are absent" in str(checked.wrong)
+    store.stop(LIMIT_S)
 
 
 def test_one_node_is_told_of_a_setting_that_is_none_and_of_tables_that_are_others(making: Maker) -> None:

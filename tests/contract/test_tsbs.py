@@ -8,16 +8,18 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from dyno import sql
-from dyno.model.base import RunError
+from dyno.model.base import InvalidRun, RunError
 from dyno.model.endpoint import Endpoint
 from dyno.systems.base import Place, System
 from dyno.workloads import tsbs_stores
 from dyno.workloads.base import Measured
+from dyno.workloads.queries import QueriesOptions, QueriesWorkload
 from dyno.workloads.tsbs import TsbsWorkload
 from dyno.workloads.tsbs_options import TsbsOptions
 from tests.contract.conftest import LIMIT_S, PlainRunner
@@ -88,6 +90,13 @@ def test_each_way_into_questdb_has_every_row_to_be_read_when_it_ends(place: Plac
             dead = "hash_workers is set back to false" in " ".join(measured.notes)
             assert dead == (given.get("loader") == "tsbs")
             empty(endpoint)
+
+
+def test_a_node_of_questdb_has_the_cpus_that_it_is_given(place: Place) -> None:
+    with running("questdb", place, node_cpus=0.5) as (system, endpoint):
+        assert system.settings()["node.cpus"] == 0.5
+        (pid,) = endpoint.processes.values()
+        assert "-n1" in Path(f"/proc/{pid}/cgroup").read_text()
 
 
 def test_rows_out_of_order_and_duplicates_are_sorted_and_dropped_where_the_tables_say_so(
@@ -198,6 +207,46 @@ def test_tsbs_asks_its_queries_and_asks_them_while_rows_come(place: Place, runne
         assert 0 < measured.status["tsbs.overlap"] <= 1
         assert made.check(runner, endpoint, seed=1).wrong is None
         assert sum(counts(endpoint).values()) == 9 * ROWS * 3 // 2
+
+
+QUERIES = Path(__file__).parents[2] / "studies" / "queries" / "time-series.yaml"
+
+
+@pytest.mark.parametrize("name", ["questdb", "postgresql"])
+def test_dyno_asks_its_queries_while_rows_come_for_just_as_long(name: str, place: Place, runners: Runners) -> None:
+    tables = {"tables": {"partition_by": "month", "index": "hostname"}}
+    given = {
+        "file": QUERIES.name,
+        "text": QUERIES.read_text(),
+        "queries": ["single-groupby-1-1-1", "groupby-orderby-limit"],
+        "singly": False,
+        "batch": 200,
+        "data": {"source": "tsbs", "end": "2016-01-03T00:00:00Z"},
+    }
+    with running(name, place, **tables) as (_, endpoint):
+        made = QueriesWorkload(QueriesOptions.model_validate({**given, "ingest": {"rate": 2000.0, "batch": 100}}))
+        made.load(runners(), endpoint, seed=1)
+        runner = runners()
+        measured = made.drive(runner, endpoint, seed=1)
+        found, status = measured.responses, measured.status
+        assert found["ingest.throughput"] == pytest.approx(2000, rel=0.05)
+        assert found["ingest.latency_p50"] > 0  # higher ones are not known where a batch was due and never sent
+        assert found["b.single-groupby-1-1-1.latency_p99"] > 0
+        assert status["ingest.overlap"] > 0.95
+        checked = made.check(runner, endpoint, seed=1)
+        assert (checked.wrong, checked.status["ledger.lost"]) == (None, 0)
+        # What was in doubt when it was told to end may be there or not.
+        came = sum(counts(endpoint).values()) - 9 * ROWS
+        assert status["ingest.acknowledged"] <= came <= status["ingest.sent"]
+        # The questions are of the time before these rows: they have the same answers once nothing comes any more.
+        again = QueriesWorkload(QueriesOptions.model_validate(given)).drive(runners(), endpoint, seed=1)
+        assert measured.answers is not None
+        assert again.answers is not None
+        assert measured.answers["digest"].to_list() == again.answers["digest"].to_list()
+        # Rows that run out are no rows that come.
+        short = {**given, "ingest": {"rate": 20_000.0, "length": "8 d"}}
+        with pytest.raises(InvalidRun, match="of the batches only"):
+            QueriesWorkload(QueriesOptions.model_validate(short)).drive(runners(), endpoint, seed=1)
 
 
 def test_what_tsbs_says_when_it_fails_is_told_in_one_line(place: Place, runners: Runners) -> None:

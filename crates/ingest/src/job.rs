@@ -115,6 +115,8 @@ pub struct Columns {
     pub tags: Option<String>,
     /// What stands before a table's name, such as a schema.
     pub schema: Option<String>,
+    /// Whether tables have a key, so that a row that is there already stays as it is.
+    pub keyed: bool,
 }
 
 impl Default for Columns {
@@ -123,6 +125,7 @@ impl Default for Columns {
             time: "timestamp".to_owned(),
             tags: None,
             schema: None,
+            keyed: false,
         }
     }
 }

@@ -224,10 +224,15 @@ impl Load<'_> {
         self.moments.times.ended_ns = self.moments.times.measured_from_ns + nanoseconds(elapsed);
         self.moments.times.elapsed_s = elapsed.as_secs_f64();
         self.moments.sent_s = shared.sent_ns.load(Ordering::Relaxed) as f64 / 1e9;
-        self.moments.unsent = shared.unsent.load(Ordering::Relaxed);
         let last = take(&slates, open);
         self.give(&last, (shown_ns, nanoseconds(elapsed)), output, rows)?;
         did.add(&last);
+        self.moments.unsent = shared.unsent.load(Ordering::Relaxed);
+        if shared.cut.load(Ordering::Relaxed) || self.options.halt.load(Ordering::Relaxed) {
+            let due = self.due(elapsed);
+            let behind = due.saturating_sub(did.rows.sent.total()) / u64::from(self.job.batch_rows);
+            self.moments.unsent = self.moments.unsent.max(behind);
+        }
         self.did = did;
         match read {
             Ok(read) => self.read = read,
@@ -246,6 +251,17 @@ impl Load<'_> {
             }
             None => Ok(EndedBy::Duration),
         })
+    }
+
+    /// How many rows of whole batches were due by then, where they come at a rate; of each worker one may not be whole.
+    fn due(&self, elapsed: Duration) -> u64 {
+        let Some(rate) = self.job.rate_per_s else {
+            return 0;
+        };
+        // As many whole seconds as rows: a float would have to be cast.
+        let made = elapsed.mul_f64(rate).as_secs();
+        let unfinished = u64::from(self.job.workers) * u64::from(self.job.batch_rows);
+        made.min(self.manifest.rows).saturating_sub(unfinished)
     }
 
     fn prepare(&mut self) -> Result<Sinks, Failure> {
@@ -452,7 +468,8 @@ impl Worker<'_> {
             .map(|rate| origin + Duration::from_secs_f64(batch.made as f64 / rate));
         if !self.shared.wait_until(due.unwrap_or(origin)) {
             self.shared.cut.store(true, Ordering::Relaxed);
-            if due.is_some_and(|due| due <= Instant::now()) {
+            // One that became due as it was told to end is no sign of being late.
+            if due.is_some_and(|due| due + LOOK <= Instant::now()) {
                 self.shared.unsent.fetch_add(1, Ordering::Relaxed);
             }
             return false;
@@ -519,6 +536,8 @@ impl Worker<'_> {
         });
         match ended {
             Ok(()) => true,
+            // Told to end: what was still under way is in doubt, and nothing went wrong.
+            Err(_) if self.shared.halt.load(Ordering::Relaxed) => false,
             Err(error) => {
                 self.shared.fail(Failure::of_operation(BATCH, &error));
                 false

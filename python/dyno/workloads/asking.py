@@ -9,18 +9,22 @@ compute at a time, which is why the driver tells how much of one CPU it used.
 from __future__ import annotations
 
 import json
+import os
 import sys
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
 from html import unescape
+from itertools import cycle
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 
 from dyno import sql
+from dyno.hosts import Process
 from dyno.model.answers import ANSWER_COLUMNS
 from dyno.model.base import RunError
 from dyno.model.endpoint import Endpoint
@@ -31,6 +35,7 @@ _FIRST_ROWS = 10
 _WHOLE_CELLS = 100_000
 """Rows times columns up to which an answer is kept whole, and that a batch may keep of each query all together."""
 _TELL_EVERY_S = 1.0
+_LOOK_EVERY_S = 0.02
 COURSE = {"ended_ns": pl.Int64, "operation": pl.String, "latency_us": pl.Float64, "service_us": pl.Float64}
 """Columns of `course.parquet`, a row for each answer in the order in which they came; null where there was an error."""
 
@@ -105,19 +110,28 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def _run(job: Mapping[str, Any], endpoint: Endpoint, out: Path) -> dict[str, Any]:
+    # Of a store with a way in for each node, clients are dealt out to all of them, as the loaders of rows are.
+    others = [way for way in job["others"].values() if "port" in way and way != endpoint.settings]
+    turns = cycle([endpoint, *(replace(endpoint, settings=way) for way in others)])
+
     def connect() -> sql.Connection:
-        return sql.connect(endpoint, limit=job["limit_s"])
+        return sql.connect(next(turns), limit=job["limit_s"])
 
     teller = Teller()
     result: dict[str, Any] = {"measured_from_ns": time.time_ns()}
     singly = [Asked(question) for question in job["singly"]]
     with connect() as connection:
         result["singly"] = _singly(singly, connection, job["repeat"], teller)
-        batches = {
-            name: _batch([Asked(each) for each in questions], connect, job["workers"], job["rate"], teller)
-            for name, questions in job["batches"].items()
-        }
-        result["measured_to_ns"] = time.time_ns()
+        with _rows_coming(job.get("ingest"), limit_s=job["limit_s"]):
+            result["batches_from_ns"] = time.time_ns()
+            if not singly:  # else what was asked before is measured too
+                result["measured_from_ns"] = result["batches_from_ns"]
+            batches = {
+                name: _batch([Asked(each) for each in questions], connect, job["workers"], job["rate"], teller)
+                for name, questions in job["batches"].items()
+            }
+            result["batches_to_ns"] = time.time_ns()
+        result["measured_to_ns"] = result["batches_to_ns"]
         for each in singly if job["explain"] else ():
             each.plan = _plan(connection, each.question)
     result["batches"] = {name: told for name, (told, _) in batches.items()}
@@ -125,6 +139,33 @@ def _run(job: Mapping[str, Any], endpoint: Endpoint, out: Path) -> dict[str, Any
     pl.DataFrame(_kept(asked), schema=ANSWER_COLUMNS, orient="row").write_parquet(out / "answers.parquet")
     pl.DataFrame(teller.course, schema=COURSE, orient="row").write_parquet(out / "course.parquet")
     return result
+
+
+@contextmanager
+def _rows_coming(loading: Mapping[str, Any] | None, *, limit_s: float) -> Iterator[None]:
+    """Have a loader send rows meanwhile, from before the first batch until its standard input ends. Raises RunError.
+
+    It leaves its result by itself, also where it fails; whoever reads that tells why.
+    """
+    if loading is None:
+        yield
+        return
+    log = Path(loading["log"])
+    said = log.with_name(f"{log.name}.stdout")
+    before = said.stat().st_size if said.exists() else 0
+    loader = Process(loading["words"], log=log, environment=os.environ, folder=None)
+    try:
+        deadline = time.monotonic() + limit_s
+        # It says a line an interval, the first when rows have come for one.
+        while said.stat().st_size == before and loader.wait(_LOOK_EVERY_S) is None:
+            if time.monotonic() > deadline:
+                raise RunError("the loader of rows that were to come meanwhile did not begin within the run's limit")
+        yield
+        loader.hush()
+        if loader.wait(limit_s) is None:
+            raise RunError("the loader of rows that came meanwhile did not end within the run's limit")
+    finally:
+        loader.kill()
 
 
 def _singly(asked: Sequence[Asked], connection: sql.Connection, repeat: int, teller: Teller) -> dict[str, float]:
@@ -150,7 +191,7 @@ def _batch(
     """All of them by so many clients: as fast as they come, or each when it is due, whether or not others are done."""
     queue = _Queue(len(asked))
     latencies: list[float | None] = [None] * len(asked)
-    lags = [0.0] * len(asked)
+    lags, between = [0.0] * len(asked), [0.0] * len(asked)
     wrong: list[BaseException] = []
     connections = [connect() for _ in range(workers)]
     ready = threading.Barrier(workers + 1)
@@ -171,6 +212,8 @@ def _batch(
                     latencies[number] = took + lags[number]
                     asked[number].warm_ms.append(took)
                 teller.asked(asked[number].question, took, lags[number])
+                if took is not None:
+                    between[number] = (time.perf_counter() - sent) * 1000 - took
         except BaseException as error:  # noqa: BLE001 - a thread's error is raised by whoever waits for it
             wrong.append(error)
             ready.abort()
@@ -197,6 +240,7 @@ def _batch(
         "latencies_ms": [each for each in latencies if each is not None],
         "services_ms": [each.warm_ms[0] for each in asked if each.warm_ms],
         "lags_ms": lags,
+        "between_ms": between,
         "errors": sum(each.error is not None for each in asked),
         "first_error": next((each.error for each in asked if each.error is not None), None),
     }

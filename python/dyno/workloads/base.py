@@ -166,6 +166,8 @@ class Workload(ABC, Generic[O]):
     """Whether `populate` makes something in the store that each run needs anew: the files of a file system, say."""
     forks: ClassVar[bool] = False
     """Whether its driver works in processes of its own besides: they are watched with it."""
+    goes_on: ClassVar[bool] = False
+    """Whether what is measured goes on when its driver has ended, until `drive` returns."""
     outlives_failure: ClassVar[bool] = False
     """Whether `check` is to be asked also where driving failed, of a system that was started again on its data."""
 

@@ -11,32 +11,47 @@ import math
 import random
 import sys
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import numpy as np
 import polars as pl
-from pydantic import BeforeValidator, Field, ValidationInfo, model_validator
+from pydantic import BeforeValidator, Field, ValidationError, ValidationInfo, model_validator
 
 from dyno.hosts import LocalHost
 from dyno.model.answers import ANSWER_COLUMNS, IN_BATCH, SINGLY
 from dyno.model.base import Frozen, InvalidRun, KeyProblem, RunError
+from dyno.model.devops import MEASUREMENTS
 from dyno.model.endpoint import Endpoint
 from dyno.model.saturation import DRIVER_IS_THE_LIMIT, EXHAUSTED, LEAST_SECONDS
-from dyno.workloads import beside, devops_data, query_file
+from dyno.model.units import PositiveDuration, format_percent
+from dyno.workloads import beside, devops_data, query_file, tsbs_figures
 from dyno.workloads.asking import COURSE
-from dyno.workloads.base import INTERVAL_COLUMNS, Measured, Runner, Workload
+from dyno.workloads.base import INTERVAL_COLUMNS, Checked, Measured, Runner, Workload
 from dyno.workloads.devops_data import DataOptions
 from dyno.workloads.query_file import PLACEHOLDER, FormName, Query, QueryFile
 from dyno.workloads.query_parameters import CannotDraw, Value, draw, plain, written
 from dyno.workloads.tsbs import TsbsWorkload
-from dyno.workloads.tsbs_options import TsbsOptions
+from dyno.workloads.tsbs_data import in_utc
+from dyno.workloads.tsbs_figures import Came
+from dyno.workloads.tsbs_options import TsbsOptions, parsed
 
 _PROGRAM = "dyno.workloads.asking"
 _QUANTILES = {"p50": 0.5, "p90": 0.9, "p95": 0.95, "p99": 0.99, "p999": 0.999}
 _TIME_UNITS = {"sqlite": "ns", "questdb": "us", "duckdb": "us", "cratedb": "ms", "postgresql": "s"}
 _EXPLAIN = {"sqlite": "EXPLAIN QUERY PLAN "}
 _LEAST_REACHED = 0.99
+_LEAST_SHARED = 0.95
+_ENOUGH_S = 120.0
+_MOST_S = 10**9
+_MEANWHILE = (
+    "Rows came while batches were asked: figures that begin with ingest are of batches of rows, from when each was "
+    "due; whoever sent them is part of the driver. What the system used is of queries and rows together, from a second "
+    "before the first query on.",
+)
+_FEW_BATCHES = 10
 _INTERVAL_NS = 10**9
 
 
@@ -46,6 +61,33 @@ def _frozen(given: object) -> object:
 
 
 Names = Annotated[tuple[str, ...], BeforeValidator(_frozen)]
+
+
+class ComingRows(Frozen):
+    """Rows that come while batches are asked: TSBS's, of the same hosts, from the end of the data on."""
+
+    rate: Annotated[float, Field(gt=0, le=1e9, description="rows a second, taken or not (an open loop)")]
+    workers: Annotated[int, Field(ge=1, le=256, description="who send them, each with a connection of its own")] = 1
+    batch: Annotated[int, Field(ge=1, le=10**6, description="rows that are sent at once")] = 1000
+    length: Annotated[
+        PositiveDuration | None,
+        Field(
+            ge=1,
+            le=10**9,
+            description="how much time the rows are of; those that are left when all is asked are not sent; as much as "
+            "comes in two minutes if left out",
+        ),
+    ] = None
+
+    def rows(self, data: DataOptions) -> int:
+        """How many there are."""
+        return len(MEASUREMENTS) * data.hosts * (self.seconds(data) // round(data.interval))
+
+    def seconds(self, data: DataOptions) -> int:
+        """Of the rows' own time, in whole intervals."""
+        a_second = len(MEASUREMENTS) * data.hosts / data.interval
+        wanted = _ENOUGH_S * self.rate / a_second if self.length is None else self.length
+        return math.ceil(wanted / data.interval) * round(data.interval)
 
 
 class QueriesOptions(Frozen):
@@ -91,6 +133,9 @@ class QueriesOptions(Frozen):
             "without it each client waits for its answer before it asks again",
         ),
     ] = None
+    ingest: Annotated[
+        ComingRows | None, Field(description="of batches: rows that come meanwhile; none if left out")
+    ] = None
     explain: Annotated[bool, Field(description="whether each store is asked for its plan, once all is measured")] = True
     data: Annotated[DataOptions, Field(description="what is loaded")] = DataOptions()
     text: Annotated[str | None, Field(max_length=2**20, description="instead of a file: what would stand in it")] = None
@@ -121,10 +166,56 @@ class QueriesOptions(Frozen):
                 raise KeyProblem(key, "names a query twice")
         if not self.singly and not self.batch:
             raise KeyProblem("singly", "without it and without a batch nothing is asked")
-        for key in ("batched", "rate"):
+        if self.data.source == "tsbs":
+            self._fit_for_tsbs()
+        for key in ("batched", "rate", "ingest"):
             if getattr(self, key) and not self.batch:
                 raise KeyProblem(key, "is of batches: give batch, or leave it out")
+        if self.ingest is not None and self.data.source != "tsbs":
+            raise KeyProblem("ingest", "rows that come are TSBS's, as those before them: write data.source: tsbs")
+        if self.ingest is not None and self.ingest.seconds(self.data) > _MOST_S:
+            raise KeyProblem(
+                "ingest",
+                "two minutes of rows at that rate are more than thirty years of these hosts: lower rate, give length, "
+                "or have more hosts or a shorter interval (data)",
+            )
+        if self.ingest is not None and self.ingest.rows(self.data) < self.ingest.rate:
+            raise KeyProblem(
+                "ingest",
+                f"length has {self.ingest.rows(self.data):,} rows of these hosts, which do not last a second at that "
+                "rate",
+            )
         return self
+
+    def _fit_for_tsbs(self) -> None:
+        # Its options are narrower than those of dyno's own rows.
+        try:
+            self.tsbs(loading=True)
+        except ValidationError as error:
+            (first, *_) = error.errors()
+            raise KeyProblem("data", f"{first['loc'][0]} of TSBS's rows: {first['msg']}") from None
+
+    def tsbs(self, *, loading: bool) -> TsbsOptions:
+        """TSBS's rows: those that are loaded before anything is measured, or those that come meanwhile."""
+        data, coming = self.data, self.ingest
+        more: dict[str, Any] = {"action": "queries"}
+        if coming is not None:
+            try:
+                until = in_utc(parsed(data.end) + timedelta(seconds=coming.seconds(data)))
+            except OverflowError:
+                raise KeyProblem("ingest", "the rows that come reach beyond the year 9999") from None
+            more = {"action": "mixed", "mixed_end": until, "rate": coming.rate}
+            # What is there before is loaded alike, however rows come later.
+            more |= {} if loading else {"workers": coming.workers, "batch": coming.batch}
+        return TsbsOptions(
+            **more,
+            queries=("single-groupby-1-1-1",),
+            scale=data.hosts,
+            interval=f"{data.interval:g} s",
+            start=data.start,
+            end=data.end,
+            seed=data.seed,
+        )
 
     def source(self) -> str:
         """What the file is called in messages."""
@@ -153,30 +244,24 @@ class QueriesWorkload(Workload[QueriesOptions]):
     kind = "queries"
     Options = QueriesOptions
     backends = frozenset({"questdb", "cratedb", "postgresql", "duckdb", "sqlite"})
+    forks = True  # the loader of rows that come meanwhile
 
     def provision(self, host: LocalHost, logs: Path, limit: float) -> dict[str, str]:
         """What makes the rows, where that is a program of others. Raises RunError."""
-        return self._tsbs().provision(host, logs, limit) if self.options.data.source == "tsbs" else {}
+        return self._tsbs(loading=True).provision(host, logs, limit) if self.options.data.source == "tsbs" else {}
 
-    def _tsbs(self) -> TsbsWorkload:
-        """Its rows, loaded before anything is measured; its own queries are not asked."""
-        data = self.options.data
-        return TsbsWorkload(
-            TsbsOptions(
-                action="queries",
-                queries=("single-groupby-1-1-1",),
-                scale=data.hosts,
-                interval=f"{data.interval:g} s",
-                start=data.start,
-                end=data.end,
-                seed=data.seed,
-            )
-        )
+    def _tsbs(self, *, loading: bool) -> TsbsWorkload:
+        """Its rows; its own queries are not asked."""
+        return TsbsWorkload(self.options.tsbs(loading=loading))
 
     def refuses(self, backend: str, reached_by: str | None) -> str | None:
         """Without a text in its dialect a store cannot be asked."""
+        if self.options.ingest is not None and backend == "sqlite":
+            return "sqlite takes no rows of TSBS, which come meanwhile (ingest)"
         if self.options.data.source == "tsbs" and backend not in TsbsWorkload.backends:
             return f"rows of TSBS are not loaded into {backend}: write data.source: dyno"
+        if self.options.ingest is not None and backend == "duckdb":
+            return "DuckDB copies files in by itself, and takes no rows that come one batch after the other (ingest)"
         file = self.options.read()
         for name, query in self.options.asked().items():
             form = query.form(self.options.form)
@@ -202,16 +287,20 @@ class QueriesWorkload(Workload[QueriesOptions]):
         return self.options.rate
 
     def clients(self) -> int:
-        """Those of a batch, and the one that asks singly and waits meanwhile."""
-        return 1 + (self.options.workers if self.options.batch else 0)
+        """Those of a batch, the one that asks singly and waits meanwhile, and those who send rows."""
+        coming = self.options.ingest
+        return 1 + (self.options.workers if self.options.batch else 0) + (0 if coming is None else coming.workers)
 
     def at_once(self) -> int:
         """Whoever asks singly asks nothing during a batch."""
-        return self.options.workers if self.options.batch else 1
+        coming = self.options.ingest
+        return (self.options.workers if self.options.batch else 1) + (0 if coming is None else coming.workers)
 
     def data_key(self) -> dict[str, Any]:
-        """All that the data hang on."""
-        return self.options.data.model_dump(mode="json")
+        """All that the data hang on: partitions are made for the rows to come too."""
+        coming = self.options.ingest
+        of_data = self.options.data.model_dump(mode="json")
+        return of_data if coming is None else {**of_data, "room_for_s": coming.seconds(self.options.data)}
 
     def data_bytes(self) -> int:
         """Before they are compressed."""
@@ -220,7 +309,7 @@ class QueriesWorkload(Workload[QueriesOptions]):
     def load(self, runner: Runner, endpoint: Endpoint, seed: int) -> None:
         """The data that the queries are asked of; their seed is an option, since answers hang on it."""
         if self.options.data.source == "tsbs":
-            self._tsbs().load(runner, endpoint, seed)
+            self._tsbs(loading=True).load(runner, endpoint, seed)
             devops_data.see(endpoint, self.options.data, limit=runner.limit)
             return
         self._execute(runner, "load", {**_endpoint(endpoint), "data": self.options.data.model_dump(mode="json")})
@@ -228,6 +317,10 @@ class QueriesWorkload(Workload[QueriesOptions]):
     def drive(self, runner: Runner, endpoint: Endpoint, seed: int) -> Measured:
         """Ask, and tell apart what was asked singly and in batches."""
         job = {**_endpoint(endpoint), **self.job(endpoint.backend, seed)}
+        if self.options.ingest is not None:
+            runner.folder.mkdir(parents=True, exist_ok=True)
+            words = self._tsbs(loading=False).later(runner, endpoint, seed)
+            job["ingest"] = {"words": words, "log": str(runner.logs / "ingest")}
         out = self._execute(runner, "run", job)
         if not (out / "result.json").is_file() and runner.interrupted:
             return Measured(complete=False, responses={})
@@ -236,6 +329,7 @@ class QueriesWorkload(Workload[QueriesOptions]):
         measured = Measured(
             complete=True,
             responses=dict(_responses(result, answers, loop)),
+            status=dict(_status(result)),
             errors=_errors(answers),
             measured_from_ns=result["measured_from_ns"],
             measured_to_ns=result["measured_to_ns"],
@@ -246,9 +340,50 @@ class QueriesWorkload(Workload[QueriesOptions]):
             intervals=_intervals(course, result["measured_from_ns"], result["measured_to_ns"], loop),
             answers=answers,
         )
+        coming = self.options.ingest
+        if coming is not None:
+            measured = self._with_rows(measured, tsbs_figures.came(runner.folder / "ingest", runner.complaint), result)
         runner.measured = measured
+        if coming is not None:
+            self._refuse_rows(coming, measured)
         self._refuse(result, answers, embedded=not endpoint.processes)
         return measured
+
+    def check(self, runner: Runner, endpoint: Endpoint, seed: int) -> Checked:
+        """Of rows that came meanwhile: those that were acknowledged and are absent, and what else became of them."""
+        told = runner.folder / "ingest" / "result.json"
+        if self.options.ingest is None or not told.exists():
+            return Checked()
+        return self._tsbs(loading=False).check(runner, endpoint, seed)
+
+    def _with_rows(self, measured: Measured, came: Came, result: Mapping[str, Any]) -> Measured:
+        """With what became of rows that came."""
+        since, until = result["batches_from_ns"], result["batches_to_ns"]
+        shared = max(min(until, came.to_ns) - max(since, came.from_ns), 0) / (until - since)
+        due = came.status["ingest.batches_due"]
+        few = f"Only {due:.0f} batches of rows were due while batches were asked: what they cost can hardly be seen."
+        return replace(
+            measured,
+            responses={**measured.responses, **came.responses},
+            withheld={**measured.withheld, **came.withheld},
+            status={**measured.status, **came.status, "ingest.overlap": shared},
+            notes=(*measured.notes, *_MEANWHILE, *([few] if due < _FEW_BATCHES else [])),
+        )
+
+    def _refuse_rows(self, coming: ComingRows, measured: Measured) -> None:
+        """Rows that did not come as the study says make a run invalid."""
+        told, reached = measured.status, measured.responses["ingest.throughput"]
+        shared, unsent, due = (told[f"ingest.{name}"] for name in ("overlap", "batches_unsent", "batches_due"))
+        if shared < _LEAST_SHARED:
+            raise InvalidRun(
+                f"rows came during {format_percent(shared)} of the batches only: give more (ingest.length), or ask "
+                "fewer (batch)"
+            )
+        # What each of them had in hand when it was told to end is no sign of being late.
+        if unsent > max((1 - _LEAST_SHARED) * due, coming.workers):
+            raise InvalidRun(
+                f"the rate was not reached: {reached:.4g} rows a second were taken, and {coming.rate:g} came (ingest)"
+            )
 
     def job(self, dialect: str, seed: int) -> dict[str, Any]:
         """What is to be asked, in the dialect of a store: the order hangs on the lab's seed, so that none always
@@ -360,7 +495,8 @@ class QueriesWorkload(Workload[QueriesOptions]):
 
 def _endpoint(endpoint: Endpoint) -> dict[str, Any]:
     # The driver is started in the network namespace from which the store is reached.
-    return {"endpoint": {"backend": endpoint.backend, "settings": endpoint.settings, "tables": endpoint.tables}}
+    told = {"backend": endpoint.backend, "settings": endpoint.settings, "tables": endpoint.tables}
+    return {"endpoint": told, "others": endpoint.others}
 
 
 def _filled(text: str, values: Mapping[str, Value], file: QueryFile, dialect: str) -> str:
@@ -444,6 +580,14 @@ def _responses(result: Mapping[str, Any], answers: pl.DataFrame, loop: str) -> I
         yield "elapsed", singly["elapsed_s"]
         yield "throughput", singly["count"] / singly["elapsed_s"]
         yield "cpu_per_op", singly["cpu_s"] * 1e6 / singly["count"]
+
+
+def _status(result: Mapping[str, Any]) -> Iterator[tuple[str, float]]:
+    """What laws have to know: kinds of queries come one after the other, and clients decode what they were answered."""
+    between = [each for batch in result["batches"].values() for each in batch["between_ms"]]
+    if between:
+        yield "driver.between_ms", math.fsum(between) / len(between)
+    yield "driver.in_turn", float(max(result["singly"]["count"], len(result["batches"])))
 
 
 def _of_batch(

@@ -24,7 +24,6 @@ from dyno.workloads.tsbs_data import Rows, window_end
 from dyno.workloads.tsbs_options import ORDERS, TsbsOptions, parsed
 from dyno.workloads.tsbs_output import TOOL
 
-INGEST = "dyno-core ingest"
 # TSBS's text for these is refused by QuestDB from 9 on ("must not contain both GROUP BY and SAMPLE BY"), and answered
 # with other rows before that.
 _REFUSED_BY_QUESTDB = ("double-groupby-1", "double-groupby-5", "double-groupby-all")
@@ -39,6 +38,7 @@ class TsbsWorkload(Workload[TsbsOptions]):
     Options = TsbsOptions
     backends = frozenset({"questdb", "cratedb", "postgresql", "duckdb"})
     outlives_failure = True  # what a killed server still has of what it acknowledged is one of the questions
+    goes_on = True  # until rows that were sent can be read
     forks = True  # TSBS's loaders are fed by dyno-core, which starts them
 
     def provision(self, host: LocalHost, logs: Path, limit: float) -> dict[str, str]:
@@ -56,6 +56,8 @@ class TsbsWorkload(Workload[TsbsOptions]):
             return f"TSBS has no programs for {backend}: write action: load and loader: dyno"
         if backend == "postgresql" and given.action != "load" and given.loader == "dyno":
             return "TSBS's queries of PostgreSQL are for tables as its own loader makes them: write loader: tsbs"
+        if backend == "duckdb" and (given.rate is not None or given.retry):
+            return "DuckDB copies files in by itself, at once: leave rate and retry out"
         refused = [query for query in given.queries if backend == "questdb" and query in _REFUSED_BY_QUESTDB]
         if refused:
             return f"QuestDB refuses what TSBS asks for {refused[0]} (both GROUP BY and SAMPLE BY in it): leave it out"
@@ -82,7 +84,7 @@ class TsbsWorkload(Workload[TsbsOptions]):
     def data_bytes(self) -> int:
         """About as rows take in a store."""
         given = self.options
-        seconds = (parsed(given.end) - parsed(given.start)).total_seconds()
+        seconds = (given.until - parsed(given.start)).total_seconds()
         rows = len(tsbs_stores.TABLES) * given.scale * (seconds / given.interval)
         return 0 if given.action == "load" else round(rows * _BYTES_OF_ROW)
 
@@ -125,10 +127,23 @@ class TsbsWorkload(Workload[TsbsOptions]):
             return Checked()
         before = self._rows("questdb").packed() if self.options.action == "mixed" else None
         found = tsbs_figures.audit(
-            json.loads(told.read_text()), before, lambda table: tsbs_figures.there(endpoint, table, runner.limit)
+            json.loads(told.read_text()),
+            before,
+            lambda table: tsbs_figures.there(endpoint, table, runner.limit),
+            lambda table: tsbs_figures.different(endpoint, table, runner.limit),
         )
         lost = found["ledger.lost"]
         return Checked(found, f"{lost:.0f} rows that were acknowledged are absent" if lost else None)
+
+    def later(self, runner: Runner, endpoint: Endpoint, seed: int) -> list[str]:
+        """The words of a program that sends the rows up to `mixed_end`, until its standard input ends.
+
+        It leaves what came of it in the folder `ingest` of the runner's. Raises RunError.
+        """
+        rows = self._later()
+        rows.make(runner)
+        backend = tsbs_stores.backend_of_job(endpoint, self.options.transport)
+        return self._ingest_words(runner, self._job(rows, backend, seed))
 
     # Rows
 
@@ -139,7 +154,7 @@ class TsbsWorkload(Workload[TsbsOptions]):
             seed=given.seed,
             scale=given.scale,
             start=parsed(given.start),
-            end=parsed(given.end),
+            end=given.until,
             interval=given.interval,
             format=form,
         )
@@ -154,7 +169,7 @@ class TsbsWorkload(Workload[TsbsOptions]):
 
     def _make_tables(self, endpoint: Endpoint) -> None:
         given = self.options
-        last = parsed(given.mixed_end or given.end)
+        last = given.until if given.mixed_end is None else parsed(given.mixed_end)
         with sql.connect(endpoint, limit=600.0) as connection:
             for table in tsbs_stores.TABLES:
                 for statement in ddl.of(endpoint, table, first=parsed(given.start), last=last):
@@ -198,7 +213,7 @@ class TsbsWorkload(Workload[TsbsOptions]):
 
     def _ingest(self, runner: Runner, job: dict[str, Any]) -> tuple[Measured, dict[str, Any]]:
         out = runner.folder / "ingest"
-        (result,) = core.collect(runner, [self._ingest_words(runner, job)], [out], INGEST)
+        (result,) = core.collect(runner, [self._ingest_words(runner, job)], [out], tsbs_figures.INGEST)
         measured = tsbs_figures.taken(runner, result, out)
         return replace(measured, status={**measured.status, "batch.rows": float(self.options.batch)}), result
 
@@ -305,16 +320,13 @@ class TsbsWorkload(Workload[TsbsOptions]):
         return [*words, "--print-interval=0", f"--results-file={results}"], results
 
     def _ask_meanwhile(self, runner: Runner, endpoint: Endpoint, seed: int) -> Measured:
-        rows = self._later()
-        rows.make(runner)
-        backend = tsbs_stores.backend_of_job(endpoint, self.options.transport)
-        job = self._job(rows, backend, seed)
+        sending = self.later(runner, endpoint, seed)
         query = self.options.queries[0]
         asking, results = self._query_words(runner, endpoint, query)
         began_ns = time.time_ns()
-        statuses = runner.execute_all([self._ingest_words(runner, job), asking])
+        statuses = runner.execute_all([sending, asking])
         out = runner.folder / "ingest"
-        result = core.read(out / "result.json", statuses[0], runner.complaint, INGEST)
+        result = core.read(out / "result.json", statuses[0], runner.complaint, tsbs_figures.INGEST)
         measured = tsbs_figures.taken(runner, result, out)
         if statuses[1] != 0:
             raise RunError(f"tsbs's query runner ended with status {statuses[1]}: {runner.complaint or 'nothing said'}")

@@ -5,20 +5,25 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import replace
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 
 from dyno import sql
+from dyno.model.base import RunError
 from dyno.model.devops import TIME
 from dyno.model.endpoint import Endpoint
 from dyno.workloads import core, tsbs_output
 from dyno.workloads.base import INTERVAL_COLUMNS, Measured, Runner
 
+INGEST = "dyno-core ingest"
 _NO_TABLE = "table does not exist"  # as QuestDB says it, whose loader of TSBS ends before its rows were looked at
 _BETWEEN_LOOKS_S = 0.01
+_AWAY_S = 5.0
+"""For so long a node is waited for before another one is asked."""
 
 
 def taken(runner: Runner, result: dict[str, Any], out: Path) -> Measured:
@@ -52,6 +57,15 @@ def wait_until_visible(endpoint: Endpoint, result: dict[str, Any], known: dict[s
     return (time.time_ns() - int(result["measured_from_ns"])) / 1e9
 
 
+def answering(endpoint: Endpoint) -> Endpoint:
+    """The first of a store's ways in that takes a connection, since a node may be away; its own where none does."""
+    ways = [endpoint, *(replace(endpoint, settings=dict(way)) for way in endpoint.others.values() if "port" in way)]
+    for way in ways if len(ways) > 1 else ():
+        with suppress(sql.SqlError), sql.connect(way, limit=_AWAY_S):
+            return way
+    return endpoint
+
+
 def visible(endpoint: Endpoint, table: str, rows: int, limit: float) -> int:
     """Wait until so many rows can be read, also where the table is still to be made of the first of them."""
     deadline = time.monotonic() + limit
@@ -59,7 +73,7 @@ def visible(endpoint: Endpoint, table: str, rows: int, limit: float) -> int:
     while True:
         left = deadline - time.monotonic()
         try:
-            return sql.visible(endpoint, table, rows, limit=max(left, 0.01))
+            return sql.visible(answering(endpoint), table, rows, limit=max(left, 0.01))
         except sql.SqlError as error:
             if _NO_TABLE not in str(error) or left <= 0:
                 raise
@@ -98,6 +112,36 @@ def responses(rows: int, metrics: float, loader_s: float, visible_s: float, cpu_
     return {**found, "cpu_per_op": cpu_s * 1e6 / rows} if cpu_s else found
 
 
+@dataclass(frozen=True)
+class Came:
+    """What became of rows that came while something else was measured; the latencies are of their batches."""
+
+    from_ns: int
+    to_ns: int
+    responses: dict[str, float]
+    withheld: dict[str, str]
+    status: dict[str, float]
+
+
+def came(folder: Path, complaint: str) -> Came:
+    """Of a loader that was told to end once the other was done. Raises RunError where it failed."""
+    result = core.read(folder / "result.json", 0, complaint, INGEST)
+    if result["outcome"] == "failed":
+        raise RunError(f"{INGEST}: {result['error']['kind']}: {result['error']['message']}")
+    told, opened, measured = result["ingest"], result["open"], core.told(result, {}, folder)
+    kept = {name: value for name, value in measured.responses.items() if name.startswith(("latency_", "lag_"))}
+    counts = {name: told[name] for name in ("sent", "acknowledged", "in_doubt", "resent")}
+    counts |= {"batches_unsent": opened["unsent"], "batches_due": opened["due"]}
+    return Came(
+        from_ns=result["measured_from_ns"],
+        to_ns=result["ended_ns"],
+        responses={"ingest.throughput": told["sent"] / result["elapsed_s"]}
+        | {f"ingest.{name}": value for name, value in kept.items()},
+        withheld={f"ingest.{name}": why for name, why in measured.withheld.items() if name.startswith("latency_")},
+        status={f"ingest.{name}": float(value) for name, value in counts.items()},
+    )
+
+
 def reported(said: tsbs_output.Loaded, began_ns: int) -> pl.DataFrame:
     """Rows by interval, as its loader reported them: by whole seconds, and to seven digits."""
     rows, before, since = [], 0, began_ns
@@ -129,10 +173,25 @@ def there(endpoint: Endpoint, table: str, limit: float) -> int:
     return visible(endpoint, table, 0, limit)
 
 
-def audit(result: dict[str, Any], before: dict[str, Any] | None, present_of: Callable[[str], int]) -> dict[str, float]:
+def different(endpoint: Endpoint, table: str, limit: float) -> int:
+    """How many rows can be read of which no two are of one host and time."""
+    time, host = TIME[endpoint.backend], "tags['hostname']" if endpoint.backend == "cratedb" else "hostname"
+    with sql.connect(answering(endpoint), limit=limit) as connection:
+        found = connection.value(
+            f"SELECT count(*) FROM (SELECT {host} AS host, {time} AS moment FROM {table} GROUP BY {host}, {time}) AS t"
+        )
+    return int(found)
+
+
+def audit(
+    result: dict[str, Any],
+    before: dict[str, Any] | None,
+    present_of: Callable[[str], int],
+    different_of: Callable[[str], int],
+) -> dict[str, float]:
     """Rows by what became of them, in the terms of a ledger; `before` are those that were there when it began.
 
-    Tables that drop duplicates have fewer rows than were acknowledged: where rows came twice, each counts once.
+    Where a row may have come twice it counts once: else one that is there twice would stand for one that is lost.
     """
     told = result["ingest"]
     sums = dict.fromkeys(("acknowledged", "present", "lost", "phantom", "duplicated", "altered", "foreign"), 0)
@@ -141,11 +200,14 @@ def audit(result: dict[str, Any], before: dict[str, Any] | None, present_of: Cal
         earlier = before["tables"][table]["rows"] if before else 0
         present = present_of(table) - earlier
         acknowledged = counts["acknowledged"]
+        once = present
+        if told["duplicated"] or counts["resent"]:
+            once = different_of(table) - earlier
         if told["duplicated"]:
             acknowledged = min(acknowledged, counts["rows"])
         sums["acknowledged"] += acknowledged
         sums["present"] += present
-        sums["lost"] += max(acknowledged - present, 0)
+        sums["lost"] += max(acknowledged - once, 0)
         sums["duplicated"] += max(present - counts["sent"], 0)
         sums["phantom"] += max(min(present, counts["sent"]) - counts["acknowledged"], 0) if told["acknowledges"] else 0
         absent += max(counts["sent"] - present, 0)

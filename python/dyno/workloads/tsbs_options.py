@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
@@ -64,7 +64,10 @@ class TsbsOptions(Frozen):
     scale: Annotated[int, Field(ge=1, le=10**7, description="hosts")] = 20
     interval: Annotated[PositiveDuration, Field(ge=1, le=86400, description="between two rows of a host")] = 10.0
     start: Annotated[Moment, Field(description="time of the first rows, in UTC")] = "2016-01-01T00:00:00Z"
-    end: Annotated[Moment, Field(description="rows are before it")] = "2016-01-02T00:00:00Z"
+    end: Annotated[Moment | None, Field(description="rows are before it; a day after start if left out")] = None
+    length: Annotated[
+        PositiveDuration | None, Field(ge=1, le=10**9, description="instead of end: how much time the rows are of")
+    ] = None
     seed: Annotated[int, Field(ge=1, le=2**31 - 1, description="of TSBS's generators: the same rows each time")] = 666
     workers: Annotated[int, Field(ge=1, le=256, description="loaders, each with a connection of its own")] = 1
     batch: Annotated[int, Field(ge=1, le=10**6, description="rows that a worker sends at once")] = 10_000
@@ -105,7 +108,13 @@ class TsbsOptions(Frozen):
 
     @model_validator(mode="after")
     def _goes_together(self) -> TsbsOptions:
-        if self.end <= self.start:
+        if self.length is not None and self.end is not None:
+            raise KeyProblem("length", "stands beside end: one of them says how much time the rows are of")
+        try:
+            until = self.until
+        except OverflowError:
+            raise KeyProblem("length", "reaches beyond the year 9999") from None
+        if until <= parsed(self.start):
             raise KeyProblem("end", "is not behind start")
         if self.loader == "tsbs" and self.action != "queries":
             for name, usual in (("rate", None), ("order", "in-order"), ("duplicates", 0.0), ("retry", 0.0)):
@@ -118,11 +127,18 @@ class TsbsOptions(Frozen):
         if self.action == "mixed":
             if self.loader != "dyno" or self.rate is None:
                 raise KeyProblem("rate", "action mixed needs one, and loader: dyno")
-            if self.mixed_end is not None and self.mixed_end <= self.end:
+            if self.mixed_end is not None and parsed(self.mixed_end) <= until:
                 raise KeyProblem("mixed_end", "is not behind end")
             if len(self.queries) != 1:
                 raise KeyProblem("queries", "action mixed takes one type")
         return self
+
+    @property
+    def until(self) -> datetime:
+        """Rows are before it, those of `mixed_end` excepted."""
+        if self.end is not None:
+            return parsed(self.end)
+        return parsed(self.start) + timedelta(seconds=self.length or timedelta(days=1).total_seconds())
 
 
 def parsed(moment: str) -> datetime:

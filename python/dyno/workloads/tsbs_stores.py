@@ -61,7 +61,7 @@ def backend_of_job(endpoint: Endpoint, transport: str) -> dict[str, Any]:
         return {
             "kind": "cratedb",
             "addresses": [{"host": host, "port": port} for host, port in addresses],
-            "columns": {"time": time, "tags": "tags"},
+            "columns": {"time": time, "tags": "tags", "keyed": bool((endpoint.tables or {}).get("deduplicate"))},
         }
     where = {"socket": at["socket"]} if "socket" in at else {"host": at["host"], "port": at["port"]}
     who = {"user": at["user"], "password": at.get("password", ""), "database": at["database"]}

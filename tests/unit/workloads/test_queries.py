@@ -17,6 +17,7 @@ from dyno.workloads.asking import COURSE
 from dyno.workloads.base import INTERVAL_COLUMNS
 from dyno.workloads.devops_data import DataOptions, table, tables
 from dyno.workloads.queries import QueriesOptions, QueriesWorkload
+from dyno.workloads.tsbs import TsbsWorkload
 
 FILE = Path(__file__).parents[3] / "studies" / "queries" / "time-series.yaml"
 SERVER = Endpoint("postgresql", {"host": "127.0.0.1", "port": 1}, {"server": 1})
@@ -33,6 +34,14 @@ def options(**given: Any) -> QueriesOptions:
         ({"queries": ["point", "point"]}, "names a query twice"),
         ({"batched": ["point"]}, "is of batches: give batch"),
         ({"rate": 5.0}, "is of batches: give batch"),
+        ({"ingest": {"rate": 5.0}}, "is of batches: give batch"),
+        ({"ingest": {"rate": 5.0}, "batch": 3}, "write data.source: tsbs"),
+        ({"ingest": {"rate": 0.0}, "batch": 3}, "greater than 0"),
+        ({"ingest": {"rate": 1e6}, "batch": 3, "data": {"source": "tsbs"}}, "more than thirty years of these hosts"),
+        (
+            {"batch": 3, "data": {"source": "tsbs"}, "ingest": {"rate": 100.0, "length": "10 min"}},
+            "length has 18 rows of these hosts, which do not last a second at that rate",
+        ),
         ({"singly": False}, "without it and without a batch nothing is asked"),
         ({"text": None}, "give a file of queries"),
         ({"text": "title: x\nqueries: {}\n"}, "time-series.yaml:2: queries: Dictionary should have at least 1 item"),
@@ -40,6 +49,16 @@ def options(**given: Any) -> QueriesOptions:
         ({"data": {"end": "2015-01-01"}}, "leaves no room for a row"),
         ({"data": {"interval": "1500 ms"}}, "should be whole seconds"),
         ({"data": {"start": "soon"}}, "'soon' is no time"),
+        ({"data": {"source": "tsbs", "seed": 0}}, "seed of TSBS's rows: Input should be greater than or equal to 1"),
+        ({"data": {"source": "tsbs", "interval": "2 d"}}, "interval of TSBS's rows: Input should be less than"),
+        (
+            {
+                "batch": 3,
+                "data": {"source": "tsbs", "start": "9999-12-01", "end": "9999-12-31"},
+                "ingest": {"rate": 1.0, "length": "9 d"},
+            },
+            "reach beyond the year 9999",
+        ),
     ],
 )
 def test_what_cannot_be_asked_is_told(given: dict[str, Any], told: str) -> None:
@@ -133,7 +152,9 @@ def left(**batch: Any) -> dict[str, Any]:
         "measured_from_ns": 0,
         "measured_to_ns": 3 * 10**9 + 1,
         "singly": {"count": 4, "elapsed_s": 2.0, "cpu_s": 0.5},
-        "batches": {"point": {**of_batch, "lags_ms": [], "errors": 0, **batch}} if batch else {},
+        "batches": {"point": {**of_batch, "lags_ms": [], "between_ms": [1.0, 3.0], "errors": 0, **batch}}
+        if batch
+        else {},
     }
 
 
@@ -163,6 +184,11 @@ def test_a_batch_has_its_quantiles(tmp_path: Path) -> None:
     assert (found["b.point.latency_p50"], found["b.point.latency_p99"]) == (20.0, 90.0)
 
 
+def test_what_clients_do_between_queries_and_that_kinds_come_in_turn_is_told(tmp_path: Path) -> None:
+    status = driven(tmp_path, left(errors=0), [POINT], batch=3, queries=["point"]).status
+    assert (status["driver.between_ms"], status["driver.in_turn"]) == (2.0, 4.0)
+
+
 def test_a_driver_that_used_up_its_cpu_makes_the_run_invalid(tmp_path: Path) -> None:
     with pytest.raises(InvalidRun, match=r"the driver itself was the limit: in the batch of point it used 0\.95"):
         driven(tmp_path, left(cpu_s=1.9), [POINT], batch=3, queries=["point"])
@@ -171,6 +197,82 @@ def test_a_driver_that_used_up_its_cpu_makes_the_run_invalid(tmp_path: Path) -> 
 def test_a_rate_that_was_not_reached_makes_the_run_invalid(tmp_path: Path) -> None:
     with pytest.raises(InvalidRun, match="the rate was not reached: the batch of point took 2 s"):
         driven(tmp_path, left(errors=0), [POINT], batch=3, rate=10.0, queries=["point"])
+
+
+COMING = {"batch": 3, "queries": ["point"], "data": {"source": "tsbs"}, "ingest": {"rate": 100.0, "length": "1 d"}}
+
+
+def came(*, rows: int, until_s: float, unsent: int = 0) -> dict[str, Any]:
+    """What a loader leaves that was told to end."""
+    of_batches = {"count": 3, "errors": {}, "throughput_per_s": 1.0, "latency_us": None, "service_us": None}
+    return {
+        "format": 1,
+        "outcome": "partial",
+        "ended_by": "signal",
+        "error": None,
+        "open": of_open_loop(unsent=unsent),
+        "loop": "open",
+        "reconnects": 0,
+        "measured_from_ns": 0,
+        "ended_ns": round(until_s * 10**9),
+        "elapsed_s": until_s,
+        "operations": {},
+        "warmup": {"errors": {}},
+        "total": of_batches,
+        "cpu": {"user_s": 0.0, "system_s": 0.0},
+        "backend": {"kind": "questdb", "effective": {}, "status": {}},
+        "versions": {},
+        "ingest": {"sent": rows, "acknowledged": rows, "in_doubt": 0, "resent": 0},
+    }
+
+
+def of_open_loop(*, unsent: int) -> dict[str, Any]:
+    share = 1 - unsent / 60
+    return {"rate_per_s": 100.0, "due": 60, "unsent": unsent, "share_sent": share, "lag_us": None}
+
+
+def driven_meanwhile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, loaded: dict[str, Any]) -> Any:
+    (tmp_path / "ingest").mkdir()
+    (tmp_path / "ingest" / "result.json").write_text(json.dumps(loaded))
+    monkeypatch.setattr(TsbsWorkload, "later", lambda *_: ["loader"])
+    result = {**left(errors=0), "batches_from_ns": 10**9, "batches_to_ns": 3 * 10**9}
+    return driven(tmp_path, result, [POINT], **COMING)
+
+
+def test_rows_that_came_meanwhile_have_figures_of_their_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    measured = driven_meanwhile(tmp_path, monkeypatch, came(rows=300, until_s=3.0, unsent=3))
+    assert measured.status["ingest.batches_unsent"] == 3
+    assert "can hardly be seen" not in " ".join(measured.notes)
+    assert measured.responses["ingest.throughput"] == 100.0
+    assert measured.status["ingest.overlap"] == 1.0
+    assert measured.responses["b.point.throughput"] == 1.5
+    assert json.loads((tmp_path / "run.json").read_text())["ingest"]["words"] == ["loader"]
+
+
+@pytest.mark.parametrize(
+    ("rows", "until_s", "unsent", "told"),
+    [
+        (200, 2.0, 0, r"rows came during 50% of the batches only: give more \(ingest.length\), or ask fewer"),
+        (240, 3.0, 4, "the rate was not reached: 80 rows a second were taken, and 100 came"),
+    ],
+)
+def test_rows_that_did_not_come_as_they_should_make_the_run_invalid(
+    rows: int, until_s: float, unsent: int, told: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.raises(InvalidRun, match=told):
+        driven_meanwhile(tmp_path, monkeypatch, came(rows=rows, until_s=until_s, unsent=unsent))
+
+
+def test_a_store_that_copies_files_in_by_itself_takes_no_rows_meanwhile() -> None:
+    made = QueriesWorkload(options(**COMING))
+    assert "takes no rows" in str(made.refuses("duckdb", None))
+    assert made.refuses("questdb", "tcp") is None
+    assert made.data_key()["room_for_s"] == 86400.0
+    # Two hosts have nine rows each every ten minutes: two minutes of 100 a second are of 667 times, rounded up.
+    plenty = QueriesWorkload(options(**{**COMING, "ingest": {"rate": 100.0}}))
+    assert plenty.data_key()["room_for_s"] == 667 * 600
+    # Without rows to come the data are what they were before there could be any.
+    assert "room_for_s" not in QueriesWorkload(options(data={"source": "tsbs"})).data_key()
 
 
 def test_a_determinate_question_without_an_answer_makes_the_run_invalid_and_a_verbatim_one_does_not(

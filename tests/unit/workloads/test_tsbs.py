@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from datetime import date, datetime, timedelta, timezone
 from typing import Any
 
@@ -12,7 +13,7 @@ from pydantic import ValidationError
 from dyno.model.endpoint import Endpoint
 from dyno.workloads import tsbs_figures, tsbs_stores
 from dyno.workloads.tsbs import TsbsWorkload
-from dyno.workloads.tsbs_options import TsbsOptions
+from dyno.workloads.tsbs_options import TsbsOptions, parsed
 
 QUESTDB = Endpoint("questdb", {"host": "127.0.0.1", "port": 1, "pg_port": 2, "ilp_port": 3})
 CRATEDB = Endpoint(
@@ -33,11 +34,19 @@ def test_times_are_read_as_yaml_gives_them() -> None:
     assert TsbsOptions(end=east).end == "2016-02-03T00:00:00Z"  # type: ignore[arg-type]
 
 
+def test_the_time_of_the_rows_is_given_by_its_end_or_its_length_and_is_a_day() -> None:
+    assert TsbsOptions().until == parsed("2016-01-02T00:00:00Z")
+    assert TsbsOptions(length="60 d").until == TsbsOptions(end="2016-03-01").until  # type: ignore[arg-type]
+    assert TsbsOptions(start="2016-01-31", length="12 h").until == parsed("2016-01-31T12:00:00Z")  # type: ignore[arg-type]
+
+
 @pytest.mark.parametrize(
     ("given", "told"),
     [
         ({"end": "2015-01-01"}, "is not behind start"),
         ({"end": "tomorrow"}, "is no time in UTC"),
+        ({"end": "2016-02-03", "length": "2 d"}, "stands beside end"),
+        ({"start": "9999-12-31", "length": "2 d"}, "reaches beyond the year 9999"),
         ({"loader": "tsbs", "rate": 5}, "is of dyno's loader alone"),
         ({"loader": "tsbs", "order": "heavy"}, "is of dyno's loader alone"),
         ({"loader": "tsbs", "duplicates": "10%"}, "is of dyno's loader alone"),
@@ -98,7 +107,9 @@ def test_jobs_name_each_node_and_the_columns_of_the_store() -> None:
     assert tsbs_stores.backend_of_job(QUESTDB, "ilp-http")["addresses"] == [{"host": "127.0.0.1", "port": 1}]
     job = tsbs_stores.backend_of_job(CRATEDB, "ilp-http")
     assert job["addresses"] == [{"host": "127.0.0.1", "port": 1}, {"host": "127.0.0.2", "port": 1}]
-    assert job["columns"] == {"time": "ts", "tags": "tags"}
+    assert job["columns"] == {"time": "ts", "tags": "tags", "keyed": False}
+    keyed = replace(CRATEDB, tables={"deduplicate": True})
+    assert tsbs_stores.backend_of_job(keyed, "ilp-http")["columns"]["keyed"] is True
 
 
 def told(**counts: Any) -> dict[str, Any]:
@@ -107,20 +118,22 @@ def told(**counts: Any) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(
-    ("counts", "present", "expected"),
+    ("counts", "present", "different", "expected"),
     [
-        ({}, 100, {}),
-        ({}, 90, {"lost": 10}),
-        ({"sent": 80, "acknowledged": 60, "in_doubt": 20}, 60, {}),
-        ({"sent": 80, "acknowledged": 60, "in_doubt": 20}, 80, {"phantom": 20}),
-        ({"sent": 80, "acknowledged": 60, "in_doubt": 20}, 55, {"lost": 5}),
-        ({"sent": 100, "acknowledged": 100, "resent": 10}, 110, {"duplicated": 10}),
+        ({}, 100, 100, {}),
+        ({}, 90, 90, {"lost": 10}),
+        ({"sent": 80, "acknowledged": 60, "in_doubt": 20}, 60, 60, {}),
+        ({"sent": 80, "acknowledged": 60, "in_doubt": 20}, 80, 80, {"phantom": 20}),
+        ({"sent": 80, "acknowledged": 60, "in_doubt": 20}, 55, 55, {"lost": 5}),
+        ({"sent": 100, "acknowledged": 100, "resent": 10}, 110, 100, {"duplicated": 10}),
+        # As many are there as were acknowledged, and ten of them twice: they stand for none that is absent.
+        ({"sent": 100, "acknowledged": 100, "resent": 10}, 100, 90, {"lost": 10}),
     ],
 )
 def test_rows_are_counted_by_what_became_of_them(
-    counts: dict[str, int], present: int, expected: dict[str, int]
+    counts: dict[str, int], present: int, different: int, expected: dict[str, int]
 ) -> None:
-    found = tsbs_figures.audit(told(**counts), None, lambda _table: present)
+    found = tsbs_figures.audit(told(**counts), None, lambda _table: present, lambda _table: different)
     for name in ("lost", "phantom", "duplicated"):
         assert found[f"ledger.{name}"] == expected.get(name, 0), name
     assert found["ledger.present"] == present
@@ -128,5 +141,5 @@ def test_rows_are_counted_by_what_became_of_them(
 
 def test_rows_that_were_there_before_are_not_counted() -> None:
     before = {"tables": {"cpu": {"rows": 1000}}}
-    found = tsbs_figures.audit(told(), before, lambda _table: 1095)
+    found = tsbs_figures.audit(told(), before, lambda _table: 1095, lambda _table: 0)
     assert found["ledger.lost"] == 5

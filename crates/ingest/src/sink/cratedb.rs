@@ -1,6 +1,7 @@
 //! `CrateDB`, by HTTP with `bulk_args`: one request for each table of a batch. The answer has a count for each row, of which
 //! -2 says that it was not taken; a value that cannot be cast fails the whole request.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use dyno_sql::{Error, ErrorKind, Interrupter, Result};
@@ -21,6 +22,14 @@ pub struct Cratedb {
     tables: Arc<[Known]>,
     statements: Vec<String>,
     tags_as_object: bool,
+    refused: Refused,
+}
+
+/// Of one batch: the rows of each table that were not taken while others of the same request were.
+#[derive(Default)]
+struct Refused {
+    batch: u64,
+    rows: BTreeMap<usize, Vec<usize>>,
 }
 
 #[derive(Deserialize)]
@@ -55,13 +64,19 @@ impl Cratedb {
                 .collect(),
             tables: Arc::clone(tables),
             tags_as_object: columns.tags.is_some(),
+            refused: Refused::default(),
         })
     }
 
     fn insert(&mut self, batch: &Batch, table: usize, done: &mut Counts) -> Result<()> {
         let known = &self.tables[table];
-        let mut rows = Vec::new();
-        for (line, _) in batch.lines().filter(|&(_, of)| of == table) {
+        let again = self.refused.rows.get(&table);
+        let of_table = batch.lines().filter(|&(_, of)| of == table).enumerate();
+        let (mut places, mut rows) = (Vec::new(), Vec::new());
+        for (place, (line, _)) in
+            of_table.filter(|(place, _)| again.is_none_or(|rows| rows.contains(place)))
+        {
+            places.push(place);
             let cells = Cells::of(line, known)?;
             // Its times are in ms.
             let mut row = vec![Value::from(cells.time_ns.div_euclid(1_000_000))];
@@ -88,8 +103,25 @@ impl Cratedb {
                 format!("the answer to a bulk insert: {error}"),
             )
         })?;
-        let taken = bulk.results.iter().filter(|row| row.rowcount == 1).count();
+        if bulk.results.len() != sent {
+            return Err(Error::new(
+                ErrorKind::Protocol,
+                format!(
+                    "{} of {sent} rows of a bulk insert were answered",
+                    bulk.results.len()
+                ),
+            ));
+        }
+        // 0: a row with this key is there already.
+        let left: Vec<usize> = places
+            .into_iter()
+            .zip(&bulk.results)
+            .filter(|(_, row)| row.rowcount < 0)
+            .map(|(place, _)| place)
+            .collect();
+        let taken = sent - left.len();
         done.add(table, taken as u64);
+        self.refused.rows.insert(table, left);
         if taken == sent {
             return Ok(());
         }
@@ -118,10 +150,15 @@ fn statement(columns: &Columns, (name, table): &Known) -> String {
     }
     names.extend(table.fields.iter().map(|(field, _)| quoted(field)));
     let table = quoted_table(columns.schema.as_deref(), name);
+    let places = vec!["?"; names.len()].join(", ");
+    let conflict = if columns.keyed {
+        " ON CONFLICT DO NOTHING"
+    } else {
+        ""
+    };
     format!(
-        "INSERT INTO {table} ({}) VALUES ({})",
-        names.join(", "),
-        vec!["?"; names.len()].join(", ")
+        "INSERT INTO {table} ({}) VALUES ({places}){conflict}",
+        names.join(", ")
     )
 }
 
@@ -152,15 +189,21 @@ fn value(cell: &Cell<'_>) -> Value {
                     .and_then(Number::from_f64)
                     .map(Value::Number)
             })
-            .unwrap_or_default(),
+            // JSON has no such number, and the store is to refuse what it has no place for.
+            .unwrap_or_else(|| Value::from(*digits)),
     }
 }
 
 impl Sink for Cratedb {
     fn send(&mut self, batch: &Batch, done: &mut Counts) -> Result<()> {
+        if self.refused.batch != batch.made {
+            self.refused = Refused {
+                batch: batch.made,
+                rows: BTreeMap::new(),
+            };
+        }
         for table in 0..self.tables.len() {
-            // Rows of a table of which some were taken are not sent again: nobody knows which they were.
-            if batch.counts.of(table) > 0 && done.of(table) == 0 {
+            if done.of(table) < batch.counts.of(table) {
                 self.insert(batch, table, done)?;
             }
         }
@@ -203,10 +246,11 @@ mod tests {
             time: "ts".into(),
             tags: Some("tags".into()),
             schema: Some("doc".into()),
+            keyed: true,
         };
         assert_eq!(
             statement(&columns, &known),
-            "INSERT INTO \"doc\".\"cpu\" (\"ts\", \"tags\", \"usage\"\"user\") VALUES (?, ?, ?)"
+            "INSERT INTO \"doc\".\"cpu\" (\"ts\", \"tags\", \"usage\"\"user\") VALUES (?, ?, ?) ON CONFLICT DO NOTHING"
         );
     }
 
@@ -217,6 +261,7 @@ mod tests {
             "9007199254740993"
         );
         assert_eq!(value(&Cell::Number("1.5")).to_string(), "1.5");
+        assert_eq!(value(&Cell::Number("1e999")).to_string(), "\"1e999\"");
         assert_eq!(
             object(
                 &["a".into(), "b".into()],
