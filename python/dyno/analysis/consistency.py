@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from dyno.analysis.demands import clients_set, think_time
+from dyno.analysis.demands import IN_TURN, clients_set, think_time
 from dyno.analysis.rounding import rounded
 from dyno.analysis.sentences import capital, levels
 from dyno.analysis.table import UNSTEADY, Table
@@ -158,6 +158,8 @@ def _little(seen: _Seen) -> Look | None:
 def _throughput(seen: _Seen) -> Look | None:
     rate, seconds = seen.run.responses.get("throughput"), seen.run.responses.get("elapsed")
     if not rate or not seconds or seen.used.seconds < seconds / 2 or seen.used.samples < 2:
+        return None
+    if seen.run.status.get(IN_TURN, 1.0) > 1:
         return None
     if seen.run.measured is not None and (seen.run.measured.course is None or seen.run.measured.course in UNSTEADY):
         return None

@@ -21,6 +21,10 @@ Shared = Literal["cpu", "disk", "network", "limit"]
 
 BATCH: Final = "batch.rows"
 """In the status of a run by a loader: its operations are rows, and so many of them have one latency together."""
+BETWEEN: Final = "driver.between_ms"
+"""In the status of a run: what a client does by itself between two operations, on average, such as decode an answer."""
+IN_TURN: Final = "driver.in_turn"
+"""In the status of a run: so many kinds of operations came one after the other, so that no part tells of the whole."""
 LIMIT: Final = "limit."
 """How the names of limits of the disk begin; then comes what is limited, as `Disk.limits` has it."""
 LIMITED: Final = {"read_bytes": "bytes read", "write_bytes": "bytes written", "reads": "reads", "writes": "writes"}
@@ -151,9 +155,11 @@ def _is_number(value: Any) -> bool:
 def think_time(run: RunRecord) -> float | None:
     """That a client of a closed loop waits between operations, in s; None where the workload has waits of its own.
 
-    As the jobs of dyno's own driver have it; of other drivers none is known. None too of a loader, whose operations are
-    rows and whose latencies are of batches.
+    As the jobs of dyno's own driver have it, or as a driver has measured it; of others none is known. None too of a
+    loader, whose operations are rows and whose latencies are of batches.
     """
+    if BETWEEN in run.status:
+        return run.status[BETWEEN] / 1000
     loop, workload = (part if isinstance(part, dict) else {} for part in map(run.driver.get, ("loop", "workload")))
     if workload.get("keying_time") or workload.get("think_time") or BATCH in run.status:
         return None

@@ -252,6 +252,8 @@ class Execution:
                     self._machine_meter.begin()
                 self._begin_fault(self._runner, endpoint)
                 self._measured = self.workload.drive(self._runner, endpoint, self._seed())
+                if self.workload.goes_on:
+                    self._end_meters()
                 self._let_be()
                 self._take_figures(self._measured)
         self._take_fault()
@@ -636,8 +638,12 @@ class Execution:
             observer.watch(pid, subject)
 
     def _on_drivers_end(self) -> None:
-        if not self._driven and self._meter is not None:
-            # At once: what a workload then asks of the store by itself is no part of the drive.
+        # At once: what a workload then asks of the store by itself is no part of the drive, unless it says so.
+        if not self._driven and not self.workload.goes_on:
+            self._end_meters()
+
+    def _end_meters(self) -> None:
+        if self._meter is not None:
             self._metered = self._meter.end()
             if self._machine_meter is not None:
                 self._machine = self._machine_meter.end()

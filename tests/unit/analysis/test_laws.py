@@ -260,6 +260,24 @@ def test_a_loader_whose_latencies_are_of_batches_of_rows_is_not_held_to_littles_
     assert laws(made).faults == ()
 
 
+def test_what_a_driver_measured_of_itself_between_operations_belongs_to_littles_law() -> None:
+    made = Network([4], blocks=2)
+    for number in (1, 2):
+        made.replace_run(number, latency_mean=1000 * 3 / made.runs[number - 1].responses["throughput"])
+    assert [fault.law for fault in laws(made).faults] == ["Little's law"] * 2
+    between = [{"driver.between_ms": 1000 / run.responses["throughput"]} for run in made.runs]
+    made.runs[:] = [run.model_copy(update={"status": status}) for run, status in zip(made.runs, between, strict=True)]
+    assert laws(made).faults == ()
+
+
+def test_no_part_tells_of_the_whole_where_kinds_of_operations_come_in_turn() -> None:
+    made = Network([4], blocks=2)
+    name = "utilisation, by operations"
+    assert name in {check.law.lower() for check in laws(made).checks}
+    made.runs[:] = [run.model_copy(update={"status": {"driver.in_turn": 13.0}}) for run in made.runs]
+    assert name not in {check.law.lower() for check in laws(made).checks}
+
+
 def test_of_runs_that_are_not_ok_nothing_is_checked() -> None:
     made = Network([4, 8], blocks=2)
     made.replace_run(1, latency_mean=100.0)

@@ -18,6 +18,7 @@ from dyno.lab import Rooms
 from dyno.model.base import UserError
 from dyno.model.run import Outcome, Step
 from dyno.model.study import Study
+from dyno.workloads.simulated import SimulatedWorkload
 from tests.making import make_study
 from tests.unit.hosts.rights import alone_on_the_machine
 from tests.unit.lab.laboratory import FakeHost, Fault, Laboratory, giving, measured
@@ -244,6 +245,25 @@ def test_what_a_run_wrote_to_the_device_of_its_own_is_among_its_responses(lab: L
     assert record.outcome is Outcome.OK, record.cause
     assert 5 <= record.responses["device_written"] < 16
     assert "device_written_per_op" not in record.responses, "nobody counted the operations"
+
+
+@needs_root
+@pytest.mark.parametrize("goes_on", [False, True])
+def test_what_is_written_once_the_driver_has_ended_counts_where_the_workload_goes_on(
+    goes_on: bool, lab: Laboratory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def drive(runner: Any, _seed: int) -> Any:
+        status = runner.execute(["true"])
+        with (live(lab)[0] / "late").open("wb") as file:
+            file.write(os.urandom(5 * MIB))
+            os.fsync(file.fileno())
+        return measured(1.0 + status)
+
+    monkeypatch.setattr(SimulatedWorkload, "goes_on", goes_on)
+    lab.faults["workload.drive"] = Fault(drive)
+    record = lab.records(tried(host=file_system()))[0]
+    assert record.outcome is Outcome.OK, record.cause
+    assert (record.responses["device_written"] >= 5) == goes_on
 
 
 def test_a_device_of_unknown_kind_is_refused_where_truly_cold_is_asked(
