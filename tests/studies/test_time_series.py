@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 import pytest
@@ -57,3 +58,55 @@ def test_the_study_of_time_series_runs_whole_at_smoke(dyno: Dyno, tmp_path: Path
     report = (folder / "report.html").read_text()
     for part in ("Queries", "asof-join", "data.at_rest", "not judged"):
         assert part in report
+
+
+def runs_of(dyno: Dyno, tmp_path: Path, name: str) -> list[dict[str, Any]]:
+    """All of a study at the scale smoke, each of which has to be ok."""
+    answer = dyno("run", STUDY.with_name(f"{name}.yaml"), "--scale", "smoke", limit=580)
+    assert answer.returncode == 0, answer.stderr
+    (folder,) = (tmp_path / "results" / name).iterdir()
+    runs = [json.loads(path.read_text()) for path in sorted(folder.glob("runs/*/run.json"))]
+    assert {(run["outcome"], run["cause"]) for run in runs} == {("ok", None)}
+    assert (folder / "report.html").stat().st_size > 0
+    return runs
+
+
+@pytest.mark.timeout(600)
+def test_what_rows_take_on_disk_grows_with_them(dyno: Dyno, tmp_path: Path) -> None:
+    runs = runs_of(dyno, tmp_path, "time-series-sizes")
+    taken = {(run["levels"]["store"], run["levels"]["days"]): run["status"]["at_rest.bytes"] for run in runs}
+    assert taken.keys() == {(store, days) for store in ("questdb", "duckdb") for days in ("1", "5")}
+    for store in ("questdb", "duckdb"):
+        assert taken[store, "5"] > taken[store, "1"]
+    sent = {run["levels"]["days"]: run["status"]["ledger.present"] for run in runs}
+    assert sent == {"1": 9 * 24 * 60, "5": 5 * 9 * 24 * 60}
+
+
+@pytest.mark.timeout(600)
+def test_late_rows_arrive_and_those_that_came_twice_are_there_once_where_they_are_removed(
+    dyno: Dyno, tmp_path: Path
+) -> None:
+    runs = {run["levels"]["rows"]: run["status"] for run in runs_of(dyno, tmp_path, "time-series-order")}
+    rows = 2 * 9 * 24 * 60
+    assert {name: status["ledger.lost"] for name, status in runs.items()} == dict.fromkeys(runs, 0)
+    assert runs["heavy"]["tsbs.delayed"] == pytest.approx(0.2 * rows, rel=0.1)
+    assert runs["twice"]["ledger.present"] == rows + runs["twice"]["tsbs.duplicated"]
+    assert runs["twice-removed"]["tsbs.duplicated"] > 0
+    assert {runs[name]["ledger.present"] for name in ("in-order", "heavy", "twice-removed")} == {rows}
+
+
+@pytest.mark.timeout(600)
+def test_queries_are_answered_alike_while_rows_come(dyno: Dyno, tmp_path: Path) -> None:
+    runs = runs_of(dyno, tmp_path, "time-series-mixed")
+    for run in runs:
+        meanwhile = {name for name in run["responses"] if name.startswith("ingest.")}
+        assert bool(meanwhile) == (run["levels"]["rows"] == "fast")
+        if meanwhile:
+            # Two batches of a thousand come a second, for a few seconds; one may be in hand when all is asked.
+            assert run["status"]["ingest.sent"] >= 1000
+            assert run["status"]["ingest.batches_unsent"] <= 1
+            assert run["responses"]["ingest.throughput"] <= 2000
+            assert run["status"]["ledger.lost"] == 0
+    (folder,) = (tmp_path / "results" / "time-series-mixed").iterdir()
+    told = json.loads(dyno("show", folder, "--format", "json").stdout)
+    assert {each["equal"] for each in told["queries"]} == {True}
