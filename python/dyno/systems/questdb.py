@@ -181,6 +181,7 @@ class QuestdbSystem(Tabled, ServerSystem[QuestdbOptions]):
 
     def provision(self, limit: float) -> dict[str, str]:
         """The server's version, and that of Java."""
+        # A deployment that cannot keep node_cpus refuses it here, before anything is run.
         programs, _ = self.programs(), self.deployment
         return {"questdb": java.QUESTDB.version, "java": str(java.version_of(programs["java"]))}
 
