@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
@@ -183,13 +184,21 @@ def run_out_of_memory(
     """The run of a study of whose machine's memory so much is taken while it is driven; `first` are to be killed."""
     with subprocess.Popen([DYNO, "run", str(study)], cwd=folder, env=home, stdout=subprocess.DEVNULL) as dyno:
         group = hierarchies()["memory"].top / driven_group(folder).strip("/") / "native"
-        for pid in first(folder):
-            Path(f"/proc/{pid}/oom_score_adj").write_text("1000")  # the kernel is to choose it, and not the balloon
+        # The kernel is to choose them, and not the balloon.
+        until(lambda: sum(preferred(pid) for pid in first(folder)) > 0)
         argv = [sys.executable, "-c", BALLOON, str(group / "cgroup.procs"), str(mib * 2**20)]
         with subprocess.Popen(argv, stdin=subprocess.PIPE):
             until(lambda: bool(runs(folder, "tool")) or dyno.poll() is not None, 100)
         dyno.wait(100)
     return runs(folder, "tool")[0]
+
+
+def preferred(pid: int) -> bool:
+    """Whether the kernel kills this process before others; a backend may have ended by itself."""
+    with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+        Path(f"/proc/{pid}/oom_score_adj").write_text("1000")
+        return True
+    return False
 
 
 def backends(folder: Path) -> Iterator[int]:

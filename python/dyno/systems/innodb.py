@@ -118,7 +118,8 @@ class InnodbSystem(ServerSystem[O]):
 
     backend = "mysql"
     account = "mysql"
-    telling = r"\[ERROR\]"
+    # A statement that fails while the system tables are made is told without brackets; that it aborts says nothing.
+    telling = r"\[ERROR\] (?!Aborting)|(?m:^ERROR: \d)"
     brings_recipe = True
     buffers_writes = True  # logs and tables of other engines are, also where InnoDB's own files are not
     dictionary: ClassVar[str]
