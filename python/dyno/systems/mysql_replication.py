@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Set
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
@@ -340,6 +340,7 @@ class MysqlReplicationSystem(ManagedCluster[MysqlReplicationOptions]):
                 if not lines:
                     self._give_back("does not answer, nor does any replica of it")
                     return
+                self._bear_in_mind(self._followers - lines.keys())
                 new = self._choice(received)
                 self._promote(lines[new], received[new])
         except RunError:
@@ -376,8 +377,8 @@ class MysqlReplicationSystem(ManagedCluster[MysqlReplicationOptions]):
 
         def ask(name: str) -> None:
             with suppress(sql.SqlError):
+                self._halted.add(name)  # whether it was or not: it follows a source that is given up
                 self._lines[name].rows("SELECT 1")  # one that does not answer is not waited for
-                self._halted.add(name)
                 lines[name].rows("STOP REPLICA IO_THREAD")
                 received[name] = str(lines[name].rows(_RECEIVED)[0][0])
 
@@ -387,6 +388,19 @@ class MysqlReplicationSystem(ManagedCluster[MysqlReplicationOptions]):
         finally:
             for line in lines.values():
                 line.close()
+
+    def _bear_in_mind(self, silent: Set[str]) -> None:
+        """Replicas that do not tell what they have. Raises RunError where they may yet.
+
+        In semi-sync a commit waits for one replica, whichever, and that may be the silent one.
+        """
+        if not silent or self.options.mode != "semi-sync":
+            return
+        assert self._given_up_at is not None
+        names = " and ".join(sorted(silent))
+        if time.monotonic() - self._given_up_at < _TELLS_WITHIN_S:
+            raise RunError(f"{names} may have what no other replica has, and does not answer yet")
+        self._tell(f"{names} did not tell within {_TELLS_WITHIN_S:g} s what it has: what it alone has is lost")
 
     def _choice(self, received: dict[str, str]) -> str:
         last = self.names[-1]

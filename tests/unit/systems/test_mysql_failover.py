@@ -11,6 +11,7 @@ import pytest
 
 from dyno import sql
 from dyno.model.base import RunError
+from dyno.systems import mysql_replication
 from dyno.systems.base import Place
 from dyno.systems.manager import Manager
 from dyno.systems.mysql_member import gtids
@@ -317,9 +318,9 @@ def test_where_no_replica_answers_the_source_has_its_address(cluster: Cluster) -
     cluster.look(3)
     assert cluster.system._source == cluster.network.holder == "n1"
     assert "n1 does not answer, nor does any replica of it" in cluster.said
-    cluster.nodes["n3"].up = True
+    cluster.nodes["n2"].up = cluster.nodes["n3"].up = True
     cluster.look()
-    cluster.is_led_by("n3")
+    cluster.is_led_by("n2")
 
 
 def deposed(cluster: Cluster) -> None:
@@ -417,3 +418,35 @@ def test_a_manager_that_is_to_end_promotes_nobody_any_more(cluster: Cluster) -> 
     cluster.look()
     assert cluster.system._source == "n1"
     assert "the cluster is ended" in cluster.said
+
+
+def test_in_semi_sync_one_that_does_not_tell_what_it_has_is_waited_for_as_it_alone_may_have_it(tmp_path: Path) -> None:
+    cluster = Cluster(tmp_path, mode="semi-sync")
+    source, holder, other = (cluster.nodes[name] for name in ("n1", "n2", "n3"))
+    cluster.look()
+    other.io = False
+    assert source.commit()
+    (row,) = holder.received - other.received - other.executed
+    other.io, source.up = True, False
+    holder.fails = {"SELECT 1": 1}  # slow, once
+    cluster.look(4)
+    cluster.is_led_by("n2")
+    assert row in holder.executed
+    assert "n2 may have what no other replica has, and does not answer yet" in cluster.said
+
+
+def test_in_semi_sync_one_that_never_tells_is_given_up_and_that_is_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cluster = Cluster(tmp_path, mode="semi-sync")
+    cluster.look()
+    cluster.nodes["n1"].up = cluster.nodes["n2"].up = False
+    cluster.look(6)
+    assert cluster.system._source == "n1"
+    monkeypatch.setattr(mysql_replication, "_TELLS_WITHIN_S", 0.0)
+    cluster.look()
+    cluster.is_led_by("n3")
+    assert "n2 did not tell within 0 s what it has: what it alone has is lost" in cluster.said
+    cluster.nodes["n2"].up = True
+    cluster.look(2)
+    assert "n2 follows n3" in cluster.said
