@@ -57,6 +57,7 @@ CPU: Final = ("system_cpu_per_op", "server.cpu")
 COSTS: Final = ("server.nodes", "server.memory", *CPU, "network_sent_per_op")
 """What each level occupies, and what it takes for an operation: a response, a resource or a share each."""
 
+_OF_THOSE: Final = " of those measured"
 MANY: Final = 6  # rows; of more, a line each is no headline any more
 
 Levels = tuple[tuple[str, str], ...]
@@ -72,6 +73,8 @@ class _Combination:
     """By the compared level, in the order of declaration."""
     found: Mapping[tuple[str, str], Comparison]
     pairs: Mapping[tuple[str, str], Pair]
+    unmeasured: tuple[str, ...]
+    """Levels of the compared factor that are not here, and are in other combinations."""
 
 
 @dataclass(frozen=True)
@@ -196,7 +199,19 @@ def _combinations(
         between.setdefault(within, {})[each.a, each.b] = pair
     place = {factor.name: [level.name for level in factor.levels] for factor in study.factors}
     in_order = sorted(means, key=lambda within: [place[name].index(level) for name, level in within])
-    return [_Combination(dict(within), means[within], found[within], between[within]) for within in in_order]
+    everywhere = {level for of_levels in means.values() for level in of_levels}
+    assert study.compare is not None, "only what is compared is decided"
+    levels = [level for level in place[study.compare] if level in everywhere]
+    return [
+        _Combination(
+            within=dict(within),
+            means=means[within],
+            found=found[within],
+            pairs=between[within],
+            unmeasured=tuple(level for level in levels if level not in means[within]),
+        )
+        for within in in_order
+    ]
 
 
 def _evidence(of: _Combination, levels: Sequence[str], better: Better) -> Array:
@@ -232,7 +247,15 @@ def _decide(study: Study, of: _Combination, by: stats.Best, better: Better, resp
     told = study.telling(of.within)
     if not study.judged:
         sentence = _at(told, "which is the best is not judged at scale smoke")
-        return Decided(levels=of.within, verdict="not judged", best=None, could_be=(), apart=apart, sentence=sentence)
+        return Decided(
+            levels=of.within,
+            verdict="not judged",
+            best=None,
+            could_be=(),
+            apart=apart,
+            unmeasured=of.unmeasured,
+            sentence=sentence,
+        )
     ahead = sorted(together, key=lambda level: _behind(of.means[level], better))
     could_be = _by_place(together, by, ahead)
     verdict = _verdict(of, could_be, by)
@@ -247,6 +270,7 @@ def _decide(study: Study, of: _Combination, by: stats.Best, better: Better, resp
         best=first if verdict == "best" else None,
         could_be=tuple(could_be),
         apart=apart,
+        unmeasured=of.unmeasured,
         runner_up=runner_up,
         ratio=ratio,
         ci=ci,
@@ -406,6 +430,9 @@ def _decide_together(
         best=first if verdict == "best" else None,
         could_be=tuple(could_be),
         apart=tuple(level for level in row.joined[0].means if level not in row.together),
+        unmeasured=tuple(
+            level for level in row.joined[0].unmeasured if all(level in each.unmeasured for each in row.joined)
+        ),
         unlike=unlike,
         alone=tuple(each.levels[over.name] for each in cells if each.best == first) if verdict == "best" else (),
         runner_up=runner_up,
@@ -465,9 +492,9 @@ def _but(levels: Mapping[str, str], over: Factor | None) -> dict[str, str]:
     return {name: level for name, level in levels.items() if over is None or name != over.name}
 
 
-def _decision(of: Decided) -> tuple[str, str | None, frozenset[str], frozenset[str]]:
+def _decision(of: Decided) -> tuple[str, str | None, frozenset[str], frozenset[str], frozenset[str]]:
     """What has to be the same for two neighbours to be joined."""
-    return of.verdict, of.best, frozenset(of.could_be), frozenset(of.apart)
+    return of.verdict, of.best, frozenset(of.could_be), frozenset(of.apart), frozenset(of.unmeasured)
 
 
 def _range(group: Sequence[Decided], over: Factor | None) -> DecidedRange:
@@ -478,6 +505,7 @@ def _range(group: Sequence[Decided], over: Factor | None) -> DecidedRange:
         best=first.best,
         could_be=first.could_be,
         apart=first.apart,
+        unmeasured=first.unmeasured,
         at=None if over is None or nearest.ratio is None else nearest.levels[over.name],
         runner_up=nearest.runner_up,
         ratio=nearest.ratio,
@@ -556,7 +584,7 @@ def _at(told: Mapping[str, str], what: str) -> str:
 def _in_words(made: Decided, first: str | None, between: Comparison | None, response: str) -> str:
     if first is None:
         return "cannot tell: no two can be held against each other"
-    apart = _held_apart(made.apart)
+    apart = _held_apart(made.apart) + _not_measured(made.unmeasured)
     is_best = made.verdict == "best"
     size = ""
     if made.ratio is not None and made.ci is not None and between is not None:
@@ -565,7 +593,7 @@ def _in_words(made: Decided, first: str | None, between: Comparison | None, resp
             size += f", a difference shown to be within {format_share(between.margin or 0.0)}"
         size += sentences.confounded(between) if is_best else ""
     if is_best:
-        return f"{first} is the best{size}{apart}"
+        return f"{first} is the best{_OF_THOSE if made.unmeasured else ''}{size}{apart}"
     among = sentences.joined(made.could_be, most=len(made.could_be))
     if made.verdict == "alike":
         return f"{among} are shown to be alike{size}{apart}"
@@ -589,12 +617,12 @@ def _together_in_words(made: DecidedTogether, over: Factor, response: str, diffe
     span = f"over {over.name} {made.span} together"
     first, known = made.could_be[0], made.ratio is not None and made.ci is not None
     blocks = f"n = {counted(made.n, 'block')}"
-    apart = _held_apart(made.apart)
+    apart = _held_apart(made.apart) + _not_measured(made.unmeasured)
     if made.verdict == "best":
         size = f", {_size(made, '', response, blocks, 'with')}" if known else ""
         where = f"{over.name} {', '.join(made.alone)} only" if made.alone else "none of them"
         alone = "" if made.alone == made.levels else f"; by itself it is shown at {where}"
-        return f"{first} is the best {span}{size}{alone}{differs}{apart}"
+        return f"{first} is the best{_OF_THOSE if made.unmeasured else ''} {span}{size}{alone}{differs}{apart}"
     size = f": {_size(made, first, response, blocks)}" if known else ""
     among = sentences.joined(made.could_be, most=len(made.could_be))
     if made.verdict == "alike":
@@ -611,6 +639,12 @@ def _held_apart(apart: Sequence[str]) -> str:
     return f"; {sentences.joined(apart, most=len(apart))} cannot be held against them" if apart else ""
 
 
+def _not_measured(levels: Sequence[str]) -> str:
+    """As the end of a sentence."""
+    were = "was" if len(levels) == 1 else "were"
+    return f"; {sentences.joined(levels, most=len(levels))} {were} not measured there" if levels else ""
+
+
 def _of_row(
     told: Mapping[str, str], ranges: Sequence[DecidedRange], crossings: Sequence[Crossing], over: Factor | None
 ) -> str:
@@ -623,9 +657,9 @@ def _of_row(
 
 
 def decided(of: DecidedRange) -> str:
-    """`a`, `a or b, alike`, `cannot tell between a and b`."""
+    """`a`, `a of those measured`, `a or b, alike`, `cannot tell between a and b`."""
     if of.best is not None:
-        return of.best
+        return f"{of.best}{_OF_THOSE if of.unmeasured else ''}"
     if not of.could_be:
         return "not judged" if of.verdict == "not judged" else "cannot tell"
     among = sentences.joined(of.could_be, most=len(of.could_be))
@@ -656,6 +690,8 @@ def _in_all(factor: str, found: Sequence[Decided], together: Sequence[DecidedTog
     if any(each.verdict == "not judged" for each in found):
         return f"Which {factor} is the best is not judged: {sentences.NOT_JUDGED}."
     of_each = f"Of {counted(len(found), 'combination')}, {_numbers(factor, found)}."
+    if lacking := sum(bool(each.unmeasured) for each in found):
+        of_each += f" In {lacking} of them not every {factor} was measured."
     if over is None or not together:
         return of_each
     every = "levels" if any(each.left_out for each in together) else "all levels"
@@ -703,5 +739,5 @@ def _line(row: DecisionRow, of: Mapping[Levels, Decided]) -> str:
 
 
 def _by_itself(row: DecisionRow) -> str:
-    told = [f"{each.best} at {', '.join(each.levels)}" for each in row.ranges if each.best is not None]
+    told = [f"{decided(each)} at {', '.join(each.levels)}" for each in row.ranges if each.best is not None]
     return f"By itself the best is shown of {sentences.joined(told, most=len(told))}."

@@ -621,6 +621,9 @@ class Decided(Frozen):
         tuple[str, ...],
         Field(description="levels that are not held against these: too few ok runs, or they do not compare"),
     ] = ()
+    unmeasured: Annotated[
+        tuple[str, ...], Field(description="levels that the study does not have here, though it has them elsewhere")
+    ] = ()
     runner_up: Annotated[str | None, Field(description="by its mean the next to what is ahead")] = None
     ratio: Annotated[float | None, Field(description="what is ahead / the runner-up")] = None
     ci: Annotated[Interval | None, Field(description="of that ratio by itself")] = None
@@ -646,6 +649,7 @@ class DecidedTogether(Frozen):
     best: str | None
     could_be: tuple[str, ...]
     apart: tuple[str, ...] = ()
+    unmeasured: Annotated[tuple[str, ...], Field(description="at all of these levels, as of a combination")] = ()
     unlike: Annotated[
         tuple[tuple[str, str], ...],
         Field(description="of those that could be the best: two that are not in one order at all levels, not pooled"),
@@ -677,6 +681,7 @@ class DecidedRange(Frozen):
     best: str | None
     could_be: tuple[str, ...]
     apart: tuple[str, ...] = ()
+    unmeasured: tuple[str, ...] = ()
     at: Annotated[str | None, Field(description="the level whose ratio to the runner-up is nearest to 1")] = None
     runner_up: Annotated[str | None, Field(description="there")] = None
     ratio: Annotated[float | None, Field(description="there, of what is ahead to the runner-up")] = None

@@ -110,7 +110,7 @@ def _lines(row: DecisionRow, factors: Sequence[str]) -> Iterator[Line]:
             is_open=row.together.best is None,
             ahead=_size(row.together),
             of=row.together.runner_up or NOTHING,
-            apart=", ".join(row.together.apart),
+            apart=_apart(row.together),
             together=True,
         )
         first = False
@@ -123,7 +123,7 @@ def _lines(row: DecisionRow, factors: Sequence[str]) -> Iterator[Line]:
             is_open=each.best is None,
             ahead=f"{_size(each)}{where}",
             of=each.runner_up or NOTHING,
-            apart=", ".join(each.apart),
+            apart=_apart(each),
         )
         first = False
 
@@ -134,6 +134,10 @@ def _size(of: DecidedRange | DecidedTogether) -> str:
     return format_ratio(of.ratio, of.ci) if of.ratio is not None and of.ci is not None else NOTHING
 
 
+def _apart(of: DecidedRange | DecidedTogether) -> str:
+    return ", ".join([*of.apart, *(f"{level} (not measured)" for level in of.unmeasured)])
+
+
 def _range(of: DecidedRange) -> str:
     if not of.levels:
         return NOTHING
@@ -142,7 +146,7 @@ def _range(of: DecidedRange) -> str:
 
 def _best(of: DecidedRange | DecidedTogether) -> str:
     if of.best is not None:
-        return of.best
+        return f"{of.best} of those measured" if of.unmeasured else of.best
     return f"{_OPEN[of.verdict]}: {', '.join(of.could_be)}" if of.could_be else _OPEN[of.verdict]
 
 
@@ -223,7 +227,16 @@ def decisions_to_csv(table: DecisionTable) -> str:
     factors = list(dict.fromkeys(name for each in table.combinations for name in each.levels))
     figures = ("runner_up", "ratio", "ci_low", "ci_high", "n", "p_adjusted")
     writer.writerow(
-        ["response", *(f"levels.{name}" for name in factors), "verdict", "best", "could_be", "apart", *figures]
+        [
+            "response",
+            *(f"levels.{name}" for name in factors),
+            "verdict",
+            "best",
+            "could_be",
+            "apart",
+            "unmeasured",
+            *figures,
+        ]
     )
     for each in table.combinations:
         writer.writerow(
@@ -234,6 +247,7 @@ def decisions_to_csv(table: DecisionTable) -> str:
                 each.best,
                 "; ".join(each.could_be),
                 "; ".join(each.apart),
+                "; ".join(each.unmeasured),
                 each.runner_up,
                 each.ratio,
                 *(each.ci or ("", "")),

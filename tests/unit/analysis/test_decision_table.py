@@ -137,6 +137,29 @@ def test_a_level_that_was_not_measured_everywhere_is_not_left_out_of_a_row() -> 
     assert [(each.levels, each.best) for each in row.ranges] == [(("1",), "best"), (("8",), "b"), (("32",), "best")]
 
 
+def test_the_best_of_a_few_is_not_the_best_and_whoever_was_not_measured_is_named(whole) -> None:
+    factors = {"solution": ["a", "b", "best"], "threads": [1, 8, 32]}
+    plan = without(study(factors, compare="solution"), ("best", "8"))
+    truth = {"a": 100.0, "b": 200.0, "best": 400.0}
+    made = found(plan, simulated(plan, lambda at: truth[at["solution"]], cov=0.02))
+    of = made.decisions[0]
+    assert [each.unmeasured for each in of.combinations] == [(), ("best",), ()]
+    assert of.combinations[1].sentence.startswith("With threads=8, b is the best of those measured: b has 2.0")
+    assert of.combinations[1].sentence.endswith("; best was not measured there.")
+    assert of.sentence.endswith(" In 1 of them not every solution was measured.")
+    assert of.rows[0].together.unmeasured == ()
+    assert "b of those measured at threads 8" in of.rows[0].sentence
+    told = shown(made)[0]
+    assert [(line.best, line.apart) for line in told.lines[1:]] == [
+        ("best", ""),
+        ("b of those measured", "best (not measured)"),
+        ("best", ""),
+    ]
+    rows = list(csv.DictReader(io.StringIO(decisions_to_csv(of))))
+    assert [row["unmeasured"] for row in rows] == ["", "best", ""]
+    assert "not measured" not in "".join(each.sentence for each in whole.decisions[0].combinations)
+
+
 def test_levels_that_no_two_places_have_in_common_are_held_against_each_other_where_they_are() -> None:
     factors = {"solution": ["a", "b", "c"], "threads": [1, 8]}
     plan = without(study(factors, compare="solution"), ("c", "1"), ("b", "8"))
