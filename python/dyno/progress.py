@@ -47,7 +47,7 @@ class PlainProgress(Listener):
         )
         why = f" ({record.step}: {record.cause})" if record.cause else ""
         reached = "" if state.reached is None else f", intervals within {format_share(state.reached)}"
-        left = "" if seconds_left is None else f", at most {format_duration(seconds_left)} left"
+        left = _left(seconds_left)
         stage = "" if state.stage is None else f"stage {record.slot.stage} "
         self._say(f"run {record.run} {stage}block {record.slot.block + 1} [{cell}] {said}{why}{reached}{left}")
 
@@ -133,7 +133,7 @@ class LiveProgress(Listener):
         if len(self._study.cells) > _MOST_CELLS:
             table.add_row(Text(f"and {len(self._study.cells) - _MOST_CELLS} more cells", style="dim"))
         reached = "not known yet" if self._state.reached is None else format_share(self._state.reached)
-        left = "" if self._left is None else f", at most {format_duration(self._left)} left"
+        left = _left(self._left)
         width = Text(
             f"{self._where()}, widest interval {reached}, wanted {format_percent(rule.precision)}, "
             f"{format_duration(time.monotonic() - self._begun)} gone{left}",
@@ -143,3 +143,8 @@ class LiveProgress(Listener):
         return Group(
             table, Text(self._now, style="cyan"), ProgressBar(total=1, completed=min(done, 1), width=40), width
         )
+
+
+def _left(seconds: float | None) -> str:
+    """Of the budget, which a block that takes longer than was thought goes beyond."""
+    return f", at most {format_duration(seconds)} left" if seconds else ""

@@ -119,6 +119,8 @@ def pool(study: Study, table: Table, response: str, part: Part) -> Pooled | None
         table.arrays(response, cells)[0]
         for cells in ([pair.a.index for pair in measured], [pair.b.index for pair in measured])
     )
+    if np.any(a <= 0) or np.any(b <= 0):  # in a block that one of them lacks
+        return None
     found = stats.pooled_mean(np.log(b) - np.log(a))
     if found is None:
         return None
