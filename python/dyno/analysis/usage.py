@@ -11,7 +11,7 @@ from typing import Final
 
 import polars as pl
 
-from dyno.model.counters import LOOKS, SOURCE, is_gauge, is_wait
+from dyno.model.counters import LOOKS, NOW, SOURCE, is_gauge, is_wait
 from dyno.model.run import RunRecord
 from dyno.model.usage import USER_HZ, Told, Usage, cpu_time_used, resources
 
@@ -294,6 +294,7 @@ def _told(table: pl.DataFrame, seconds: Mapping[str, float], operations: Mapping
     known = {LOOKS, *resources()}
     for metric, amount in table.select("metric", "amount").sort("metric").iter_rows():
         if metric not in known:
-            part = "waiting" if is_wait(metric) else "means" if is_gauge(metric) else "per_s"
-            parts[part][metric] = amount / seconds[SOURCE]
+            goes_up_and_down = metric.startswith(NOW) or is_gauge(metric)
+            part = "waiting" if is_wait(metric) else "means" if goes_up_and_down else "per_s"
+            parts[part][metric.removeprefix(NOW)] = amount / seconds[SOURCE]
     return Told(seconds=seconds[SOURCE], operations=operations[SOURCE], **parts)

@@ -23,6 +23,9 @@ LOOKS = "looks"
 EMBEDDED = ("cache_hits", "cache_misses", "cache_writes", "cache_spills", "rows_scanned")
 """Those of an embedded store, which the driver reads itself: in `status` of a run, of all of its measured part."""
 
+NOW = "now/"
+"""How the name of a figure begins in samples that goes up and down, where it is none of those known below."""
+
 _GAUGES = (
     # MariaDB and MySQL: the server
     r"threads_(cached|connected|running)", r"threadpool_(idle_)?threads", r"max_used_connections",
@@ -72,6 +75,11 @@ class CounterSource(Protocol):
 def is_gauge(name: str) -> bool:
     """Whether the figure of that name goes up and down, or says nothing of what was done."""
     return _GAUGE.fullmatch(name) is not None
+
+
+def sampled_as(name: str) -> str:
+    """What a figure that goes up and down is called in samples, so that none is taken for a counter."""
+    return name if is_gauge(name) else f"{NOW}{name}"
 
 
 def is_wait(name: str) -> bool:

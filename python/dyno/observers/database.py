@@ -18,7 +18,7 @@ from pydantic import Field
 
 from dyno.hosts import LocalHost
 from dyno.model.base import Frozen, RunError
-from dyno.model.counters import LOOKS, SOURCE, SUBJECT, Counters, CounterSource, is_wait
+from dyno.model.counters import LOOKS, SOURCE, SUBJECT, Counters, CounterSource, is_wait, sampled_as
 from dyno.model.usage import resources
 from dyno.observers.base import SAMPLE_COLUMNS, Observer
 
@@ -144,7 +144,7 @@ def samples(readings: Sequence[Reading], left: Mapping[str, float], host: str) -
         seconds = (after.time_ns - before.time_ns) / 1e9
         found = {LOOKS: 1 / seconds}
         found |= {name: growth[place] / seconds for name, growth in grown.items()}
-        found |= {name: values[place + 1] for name, values in now.items()}
+        found |= {name if _is_told(name) else sampled_as(name): values[place + 1] for name, values in now.items()}
         yield from ((after.time_ns, host, SOURCE, SUBJECT, name, value) for name, value in found.items())
 
 

@@ -22,6 +22,7 @@ def test_counters_gauges_waits_and_resources_are_told_apart() -> None:
             (2, "looks", 0.5),
             (2, "innodb_rows_read", 100.0),
             (2, "threads_running", 3.0),
+            (2, "now/n1.heap_used_bytes", 5e8),
             (2, "wait/lock/row", 0.25),
             (2, "server.syncs", 7.0),
         )
@@ -31,7 +32,7 @@ def test_counters_gauges_waits_and_resources_are_told_apart() -> None:
         seconds=2,
         operations=50,
         per_s={"innodb_rows_read": 100},
-        means={"threads_running": 3},
+        means={"threads_running": 3, "n1.heap_used_bytes": 5e8},
         waiting={"wait/lock/row": 0.25},
     )
     assert used.per_op == pytest.approx({"server.syncs": 14 / 50})

@@ -48,7 +48,12 @@ def test_figures_that_go_up_and_down_are_told_as_they_were() -> None:
     found = told(
         [(0, Counters({}, {"threads": 9})), (1, Counters({}, {"threads": 4})), (2, Counters({}, {"threads": 6}))]
     )
-    assert found["threads"] == [4, 6]
+    assert found["now/threads"] == [4, 6]
+
+
+def test_what_is_known_to_go_up_and_down_keeps_its_name() -> None:
+    found = told([(0, Counters({}, {"threads_running": 9})), (1, Counters({}, {"threads_running": 4}))])
+    assert found["threads_running"] == [4]
 
 
 def test_what_each_look_leaves_behind_is_taken_off() -> None:
