@@ -10,12 +10,12 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from dyno.analysis.demands import IN_TURN, clients_set, think_time
+from dyno.analysis.demands import clients_set, think_time
 from dyno.analysis.rounding import rounded
 from dyno.analysis.sentences import capital, levels
 from dyno.analysis.table import UNSTEADY, Table
 from dyno.model.findings import LawCheck, LawFault, format_quantity
-from dyno.model.run import RunRecord
+from dyno.model.run import IN_TURN, RunRecord
 from dyno.model.study import Cell, Study
 from dyno.model.usage import Usage
 

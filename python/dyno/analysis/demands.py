@@ -13,18 +13,12 @@ from dyno.analysis.table import Table
 from dyno.model.findings import Interval
 from dyno.model.forms import cpus_named
 from dyno.model.looks import looks
-from dyno.model.run import RunRecord
+from dyno.model.run import BATCH, BETWEEN, RunRecord
 from dyno.model.study import Cell, Factor, Study
 from dyno.model.usage import Usage
 
 Shared = Literal["cpu", "disk", "network", "limit"]
 
-BATCH: Final = "batch.rows"
-"""In the status of a run by a loader: its operations are rows, and so many of them have one latency together."""
-BETWEEN: Final = "driver.between_ms"
-"""In the status of a run: what a client does by itself between two operations, on average, such as decode an answer."""
-IN_TURN: Final = "driver.in_turn"
-"""In the status of a run: so many kinds of operations came one after the other, so that no part tells of the whole."""
 LIMIT: Final = "limit."
 """How the names of limits of the disk begin; then comes what is limited, as `Disk.limits` has it."""
 LIMITED: Final = {"read_bytes": "bytes read", "write_bytes": "bytes written", "reads": "reads", "writes": "writes"}

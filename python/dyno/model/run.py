@@ -12,6 +12,12 @@ from dyno.model.base import Frozen, Scalar
 RUN_FORMAT = 1
 CLIENTS = "clients"
 """Of the ways to a store's rows the one that clients take: its audit says what was lost."""
+BATCH = "batch.rows"
+"""In the status of a run by a loader: its operations are rows, and so many of them have one latency together."""
+BETWEEN = "driver.between_ms"
+"""In the status of a run: what a client does by itself between two operations, on average, such as decode an answer."""
+IN_TURN = "driver.in_turn"
+"""In the status of a run: so many kinds of operations came one after the other, so that no part tells of the whole."""
 
 
 class Event(Frozen):

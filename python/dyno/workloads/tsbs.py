@@ -18,6 +18,7 @@ from dyno.hosts import LocalHost, tools
 from dyno.model.base import InvalidRun, RunError
 from dyno.model.devops import TIME
 from dyno.model.endpoint import Endpoint
+from dyno.model.run import BATCH
 from dyno.workloads import core, tsbs_figures, tsbs_output, tsbs_stores
 from dyno.workloads.base import Checked, Measured, Runner, Workload
 from dyno.workloads.tsbs_data import Rows, window_end
@@ -215,7 +216,7 @@ class TsbsWorkload(Workload[TsbsOptions]):
         out = runner.folder / "ingest"
         (result,) = core.collect(runner, [self._ingest_words(runner, job)], [out], tsbs_figures.INGEST)
         measured = tsbs_figures.taken(runner, result, out)
-        return replace(measured, status={**measured.status, "batch.rows": float(self.options.batch)}), result
+        return replace(measured, status={**measured.status, BATCH: float(self.options.batch)}), result
 
     def _load_by_theirs(self, runner: Runner, endpoint: Endpoint) -> Measured:
         theirs = tsbs_stores.THEIRS[endpoint.backend]
