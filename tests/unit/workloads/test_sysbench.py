@@ -144,3 +144,8 @@ def test_a_missing_sysbench_names_its_package(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr("shutil.which", lambda _name: None)
     with pytest.raises(RunError, match="sysbench not found on the PATH: apt-get install sysbench"):
         sysbench._program()
+
+
+def test_how_rows_are_chosen_is_said_in_any_case_as_its_own_way_is_skewed() -> None:
+    assert "--rand-type=special" in make(events=60)._words(MARIADB, 1)
+    assert "--rand-type=uniform" in make(events=60, rand_type="uniform")._words(MARIADB, 1)
