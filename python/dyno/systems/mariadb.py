@@ -129,7 +129,9 @@ class MariadbSystem(InnodbSystem[MariadbOptions]):
     def make_empty(self, folder: Path, limit: float) -> None:
         """The system tables, then what else is in it from the beginning."""
         host, programs = self.place.host, self.programs()
-        shape = ["--no-defaults", f"--datadir={folder}", *arguments(self.data_key()), "--character-set-server=utf8mb4"]
+        # Temporary tables in a folder of its own: whatever server starts meanwhile removes those in a shared one.
+        own = [f"--datadir={folder}", f"--tmpdir={folder}"]
+        shape = ["--no-defaults", *own, *arguments(self.data_key()), "--character-set-server=utf8mb4"]
         host.run(
             [
                 str(programs["mariadb-install-db"]),
