@@ -526,6 +526,25 @@ fn a_row_that_is_not_to_be_had_elsewhere_is_a_stale_read_and_one_that_never_come
 }
 
 #[test]
+fn a_reader_goes_on_with_new_rows_while_it_looks_for_late_ones() {
+    let server = Mariadb::shared();
+    let (backend, elsewhere) = (on_mariadb(&server), on_mariadb(&server));
+    let folder = Folder::new();
+    load_ledger(&folder, &backend);
+    load_ledger(&folder, &elsewhere);
+    let job = with(
+        through_a_fault(&backend, &elsewhere),
+        json!({"duration_s": 1.5, "readers": {"give_up_s": 60.0}}),
+    );
+    let reads = drive(&folder, &job).ok()["reads"].clone();
+    // 75 are due. A reader that waited for each until it is there, or is given up, made one.
+    assert!(reads["reads"].as_u64().unwrap() > 10, "{reads}");
+    assert_eq!(reads["unseen"], reads["reads"]);
+    let sent = rows(&folder, "reads-").len() as u64;
+    assert_eq!(sent, reads["reads"].as_u64().unwrap());
+}
+
+#[test]
 fn readers_that_cannot_connect_fail_the_run_before_it_begins() {
     let server = Mariadb::shared();
     let backend = on_mariadb(&server);

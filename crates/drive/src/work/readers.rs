@@ -1,8 +1,10 @@
 //! Readers of a ledger: whether a row that was acknowledged is there at once, on another way in.
 //!
 //! A reader waits for the next acknowledgement, and then asks elsewhere for that very row. One that is not there is
-//! a stale read; it is asked for again until it is there, so that it is known how long that took.
+//! a stale read; it is asked for again until it is there, so that it is known how long that took. Meanwhile the reader
+//! looks for other rows at its rate: were it to wait, what is read the latest would be looked for the least.
 
+use std::collections::VecDeque;
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
@@ -56,22 +58,23 @@ impl Board {
         self.news.notify_all();
     }
 
-    /// Waits for a row that was acknowledged after this call; `None` where it is over before.
-    fn next(&self, over: &AtomicBool) -> Option<Fresh> {
-        let mut latest = self.latest.lock().unwrap_or_else(PoisonError::into_inner);
-        let before = latest.map(|fresh| fresh.place);
-        while !over.load(Ordering::Relaxed) {
-            (latest, _) = self
-                .news
-                .wait_timeout(latest, LOOK_EVERY)
-                .unwrap_or_else(PoisonError::into_inner);
-            if let Some(fresh) = *latest
-                && Some(fresh.place) != before
-            {
-                return Some(fresh);
-            }
-        }
-        None
+    /// The place of the row that was acknowledged last.
+    fn place(&self) -> Option<u64> {
+        self.latest
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .map(|fresh| fresh.place)
+    }
+
+    /// A row that was acknowledged after the one of that place, as soon as there is one; `None` where none is in time.
+    fn newer(&self, place: Option<u64>, wait: Duration) -> Option<Fresh> {
+        let latest = self.latest.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_old = |latest: &mut Option<Fresh>| latest.map(|fresh| fresh.place) == place;
+        let (latest, waited) = self
+            .news
+            .wait_timeout_while(latest, wait, is_old)
+            .unwrap_or_else(PoisonError::into_inner);
+        if waited.timed_out() { None } else { *latest }
     }
 }
 
@@ -106,6 +109,12 @@ struct Look {
     answer: Result<bool, OperationError>,
     /// When it was there; `None` where it never was.
     seen_ns: Option<u64>,
+}
+
+/// A row that was not there, and is looked for until then.
+struct Late {
+    look: Look,
+    until: Instant,
 }
 
 /// All readers of a run.
@@ -174,34 +183,52 @@ impl<'j> Readers<'j> {
         let period =
             Duration::from_secs_f64(f64::from(self.job.clients) / self.job.rate_per_s.max(1e-6));
         let mut select = None;
+        let mut late = VecDeque::new();
         let mut due = Instant::now();
+        let mut awaited = None;
         while !over.load(Ordering::Relaxed) {
-            let wait = due.saturating_duration_since(Instant::now());
-            if !wait.is_zero() {
-                thread::sleep(wait.min(LOOK_EVERY));
-                continue;
-            }
-            let Some(fresh) = self.board.next(over) else {
-                break;
+            let patience = if late.is_empty() {
+                LOOK_EVERY
+            } else {
+                LOOK_AGAIN
             };
-            due = Instant::now() + period;
-            let look = self.look(&mut session, &mut select, fresh, over);
-            // What the end of the run cut off is neither.
-            if look.answer.is_err() && over.load(Ordering::Relaxed) {
-                break;
+            let wait = due.saturating_duration_since(Instant::now());
+            if wait.is_zero() {
+                let place = *awaited.get_or_insert_with(|| self.board.place());
+                if let Some(fresh) = self.board.newer(place, patience) {
+                    awaited = None;
+                    due = (due + period).max(Instant::now());
+                    let look = self.look(&mut session, &mut select, fresh);
+                    // What the end of the run cut off is neither.
+                    if look.answer.is_err() && over.load(Ordering::Relaxed) {
+                        break;
+                    }
+                    if matches!(look.answer, Ok(false)) {
+                        let until = Instant::now() + self.job.give_up;
+                        late.push_back(Late { look, until });
+                    } else {
+                        self.keep(&look, record)?;
+                    }
+                }
+            } else {
+                thread::sleep(wait.min(patience));
             }
-            if let Err(error) = &look.answer {
-                select = None;
-                if error.kind.breaks_connection() {
-                    // Whether it stands again is found out by the next look.
-                    thread::sleep(COME_BACK);
-                    let _ = session.reconnect();
+            if let Some(next) = late.pop_front() {
+                match self.look_again(&mut session, &mut select, next) {
+                    (look, None) => self.keep(&look, record)?,
+                    (look, Some(until)) => late.push_back(Late { look, until }),
                 }
             }
-            self.add(&look);
-            record.note(&look)?;
+        }
+        for Late { look, .. } in &late {
+            self.keep(look, record)?;
         }
         Ok(())
+    }
+
+    fn keep(&self, look: &Look, record: &mut Record) -> Result<(), Failure> {
+        self.add(look);
+        record.note(look)
     }
 
     fn look<C: Connection>(
@@ -209,33 +236,47 @@ impl<'j> Readers<'j> {
         session: &mut C,
         select: &mut Option<C::Statement>,
         fresh: Fresh,
-        over: &AtomicBool,
     ) -> Look {
         let sent_ns = now_ns();
         let answer = self.is_there(session, select, fresh);
         let ended_ns = now_ns();
-        let mut seen_ns = matches!(answer, Ok(true)).then_some(ended_ns);
-        if matches!(answer, Ok(false)) {
-            let until = Instant::now() + self.job.give_up;
-            while seen_ns.is_none() && Instant::now() < until && !over.load(Ordering::Relaxed) {
-                thread::sleep(LOOK_AGAIN);
-                match self.is_there(session, select, fresh) {
-                    Ok(true) => seen_ns = Some(now_ns()),
-                    Ok(false) => {}
-                    Err(_) => {
-                        *select = None;
-                        let _ = session.reconnect();
-                    }
-                }
+        if let Err(error) = &answer {
+            *select = None;
+            if error.kind.breaks_connection() {
+                // Whether it stands again is found out by the next look.
+                thread::sleep(COME_BACK);
+                let _ = session.reconnect();
             }
         }
         Look {
             fresh,
             sent_ns,
             ended_ns,
+            seen_ns: matches!(answer, Ok(true)).then_some(ended_ns),
             answer,
-            seen_ns,
         }
+    }
+
+    /// One more look, and until when there are to be others.
+    fn look_again<C: Connection>(
+        &self,
+        session: &mut C,
+        select: &mut Option<C::Statement>,
+        late: Late,
+    ) -> (Look, Option<Instant>) {
+        let Late { mut look, until } = late;
+        match self.is_there(session, select, look.fresh) {
+            Ok(true) => {
+                look.seen_ns = Some(now_ns());
+                return (look, None);
+            }
+            Ok(false) => {}
+            Err(_) => {
+                *select = None;
+                let _ = session.reconnect();
+            }
+        }
+        (look, Some(until).filter(|until| Instant::now() < *until))
     }
 
     fn is_there<C: Connection>(
@@ -339,14 +380,22 @@ mod tests {
             thread::sleep(Duration::from_millis(30));
             posts.post(0, 2, 8);
         });
-        let fresh = board.next(&AtomicBool::new(false)).unwrap();
+        let fresh = board.newer(board.place(), Duration::from_secs(60)).unwrap();
         assert_eq!((fresh.client, fresh.number, fresh.place), (2, 8, 1));
         writer.join().unwrap();
     }
 
     #[test]
-    fn whoever_waits_is_let_go_when_it_is_over() {
-        assert!(Board::default().next(&AtomicBool::new(true)).is_none());
+    fn whoever_waits_for_what_does_not_come_is_let_go() {
+        let board = Board::default();
+        assert!(board.newer(None, Duration::ZERO).is_none());
+        board.post(0, 1, 7);
+        assert!(
+            board
+                .newer(board.place(), Duration::from_millis(1))
+                .is_none()
+        );
+        assert!(board.newer(None, Duration::ZERO).is_some());
     }
 
     #[test]
