@@ -38,7 +38,7 @@ def test_another_hdrhistogram_reads_the_log_and_finds_the_same_figures(tmp_path:
         intervals += 1
     reader.close()
 
-    assert intervals >= 2 * 3
+    assert intervals > len(merged), "several of each: a busy machine may leave one without an operation"
     for name, figures in result["operations"].items():
         assert merged[name].get_total_count() == figures["count"] > 0
         for quantile, key in ((50, "p50"), (99, "p99")):
