@@ -340,7 +340,7 @@ class MysqlReplicationSystem(ManagedCluster[MysqlReplicationOptions]):
                 if not lines:
                     self._give_back("does not answer, nor does any replica of it")
                     return
-                self._bear_in_mind(self._followers - lines.keys())
+                self._wait_for_all_to_tell(self._followers - lines.keys())
                 new = self._choice(received)
                 self._promote(lines[new], received[new])
         except RunError:
@@ -389,7 +389,7 @@ class MysqlReplicationSystem(ManagedCluster[MysqlReplicationOptions]):
             for line in lines.values():
                 line.close()
 
-    def _bear_in_mind(self, silent: Set[str]) -> None:
+    def _wait_for_all_to_tell(self, silent: Set[str]) -> None:
         """Replicas that do not tell what they have. Raises RunError where they may yet.
 
         In semi-sync a commit waits for one replica, whichever, and that may be the silent one.
