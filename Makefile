@@ -63,17 +63,18 @@ test-rust: mysql ## tests of the Rust workspace, on real servers
 	CARGO_PROFILE_DEV_OPT_LEVEL=0 cargo test --locked --quiet -p dyno-glass-tpcc --features every-assembly --test assemblies
 
 test-python: setup tools mysql ## tests of the Python package, on real systems
-	@$(MAKE) --no-print-directory --jobs 3 --output-sync=target test-machine test-programs test-clusters
+	@rm -rf build/tests
+	@$(MAKE) --no-print-directory --keep-going --jobs 3 --output-sync=target test-machine test-programs test-clusters || { tests/tell-failed; exit 2; }
 	@$(MAKE) --no-print-directory test-alone
 
 test-machine: # those that start servers, watch the machine and change it
-	$(BIN)/pytest -m machine
+	$(BIN)/pytest -m machine --junitxml=build/tests/machine.xml
 
 test-programs: # all others, which have to wait for nobody
-	$(BIN)/pytest -m "not machine and not clusters and not alone and not apart"
+	$(BIN)/pytest -m "not machine and not clusters and not alone and not apart" --junitxml=build/tests/programs.xml
 
 test-clusters: # those whose servers have networks of their own, and mostly wait for one another
-	$(BIN)/pytest -m clusters
+	$(BIN)/pytest -m clusters --junitxml=build/tests/clusters.xml
 
 test-alone: # those that whoever else is busy on the machine would prove wrong
 	$(BIN)/pytest -m alone

@@ -30,6 +30,7 @@ from dyno.systems.mariadb import MariadbOptions, MariadbSystem
 from dyno.systems.members import (
     ADMIN,
     ADMIN_PASSWORD,
+    CATCHES_UP_S,
     LISTENING,
     ClusterOptions,
     Member,
@@ -52,7 +53,7 @@ _SAFE = re.compile(r"^safe_to_bootstrap:\s*\d\s*$", re.MULTILINE)
 _RECOVERED = re.compile(r"WSREP: Recovered position:?\s*([0-9a-f-]{36}):(-?\d+)")
 _STATUS = (
     "SHOW GLOBAL STATUS WHERE Variable_name IN ('wsrep_ready', 'wsrep_cluster_status', 'wsrep_local_state_comment', "
-    "'wsrep_cluster_size')"
+    "'wsrep_cluster_size', 'wsrep_last_committed')"
 )
 _COUNTED = (
     "SHOW GLOBAL STATUS WHERE Variable_name IN ('wsrep_local_cert_failures', 'wsrep_local_bf_aborts', "
@@ -186,6 +187,8 @@ class Wsrep:
     primary: bool
     state: str
     size: int
+    committed: int
+    """The number of the last write set that it committed. What it has received and not applied has a higher one."""
 
     @classmethod
     def of(cls, rows: Sequence[sql.Row]) -> Wsrep:
@@ -196,6 +199,7 @@ class Wsrep:
             primary=told.get("wsrep_cluster_status") == "Primary",
             state=told.get("wsrep_local_state_comment", "none"),
             size=int(told.get("wsrep_cluster_size", 0)),
+            committed=int(told.get("wsrep_last_committed", -1)),
         )
 
     @property
@@ -397,8 +401,23 @@ class GaleraSystem(ManagedCluster[GaleraOptions]):
         return found
 
     def whole(self) -> bool:
-        """Every node is in step, and sees all others."""
+        """Every node sees all others in step, and has applied what the most advanced had when they were asked.
+
+        A node is "Synced" while write sets wait in its queue.
+        """
         told = self._told()
+        most = max((said.committed for said in told.values()), default=-1)
+        deadline = time.monotonic() + CATCHES_UP_S
+        while self._all_serve(told):
+            if all(said.committed >= most for said in told.values()):
+                return True
+            if time.monotonic() >= deadline:
+                break
+            time.sleep(_LOOK_EVERY_S)
+            told = self._told()
+        return False
+
+    def _all_serve(self, told: Mapping[str, Wsrep]) -> bool:
         return len(told) == len(self.names) and all(
             said.serves and said.size == len(self.names) for said in told.values()
         )

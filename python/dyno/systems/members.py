@@ -42,6 +42,8 @@ PORT = 3306
 LISTENING = ("--bind-address=0.0.0.0", f"--port={PORT}")
 ADMIN, ADMIN_PASSWORD = "dyno_admin", "dyno-admin"
 """Who looks after the cluster: dyno by the socket of each node, its manager by the network."""
+CATCHES_UP_S = 0.5
+"""How far behind the others a node may be and count as in step: it is written to meanwhile."""
 
 _DEFAULT_POOL = 128 << 20  # innodb_buffer_pool_size of MySQL and MariaDB
 _LOOK_EVERY_S = 0.05

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from dyno.systems.members import ADMIN, ADMIN_PASSWORD, LISTENING, PORT, ClusterOptions, Member
+from dyno.systems.members import ADMIN, ADMIN_PASSWORD, CATCHES_UP_S, LISTENING, PORT, ClusterOptions, Member
 from dyno.systems.mysql import MysqlOptions, MysqlSystem
 from dyno.systems.router import METADATA
 
 REPLICA, REPLICA_PASSWORD = "dyno_replica", "dyno-replica"
 """The account that nodes come to each other by."""
 
-CATCHES_UP_S = 0.5
-"""How far behind the others a node may be and count as in step: it is written to meanwhile."""
 _ANSWERS_WITHIN_S = 1.0
 
 HEARTBEAT = "dyno_cluster.heartbeat"

@@ -28,10 +28,9 @@ from dyno.systems.base import Place
 from dyno.systems.cluster import Role
 from dyno.systems.managed import ManagedCluster
 from dyno.systems.manager import Line, Manager, Patience, held
-from dyno.systems.members import ADMIN, ADMIN_PASSWORD, PORT, Member, as_admin, together
+from dyno.systems.members import ADMIN, ADMIN_PASSWORD, CATCHES_UP_S, PORT, Member, as_admin, together
 from dyno.systems.mysql_member import (
     ALONE,
-    CATCHES_UP_S,
     HEARTBEAT,
     REPLICA,
     REPLICA_PASSWORD,

@@ -241,6 +241,35 @@ def test_a_galera_node_serves_in_step_and_with_a_majority_only() -> None:
         assert not Wsrep.of(changed).serves
 
 
+def saying(committed: int, size: int = 3) -> Wsrep:
+    return Wsrep(ready=True, primary=True, state="Synced", size=size, committed=committed)
+
+
+@pytest.mark.parametrize(
+    ("told", "whole"),
+    [
+        ([(7, 7, 7)], True),
+        ([(7, 7, 5), (9, 8, 7)], True),  # what was committed since they were asked is not waited for
+        ([(7, 7, 5)], False),
+        ([(7, 7)], False),
+    ],
+)
+def test_a_galera_cluster_is_whole_once_every_node_has_applied_what_one_had(
+    told: list[tuple[int, ...]], whole: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each node is Synced throughout, with write sets in its queue."""
+    place = Place(host=SimpleNamespace(), data=tmp_path, logs=tmp_path, core="")  # type: ignore[arg-type]
+    system = GaleraSystem(GaleraOptions(), place)
+    left = list(told)
+
+    def asked() -> dict[str, Wsrep]:
+        numbers = left.pop(0) if len(left) > 1 else left[0]
+        return {name: saying(number) for name, number in zip(system.names, numbers, strict=False)}
+
+    monkeypatch.setattr(system, "_told", asked)
+    assert system.whole() is whole
+
+
 ALL: View = {"n1": ("primary", "ONLINE"), "n2": ("secondary", "ONLINE"), "n3": ("secondary", "ONLINE")}
 WITHOUT_N1: View = {"n2": ("primary", "ONLINE"), "n3": ("secondary", "ONLINE")}
 NAMES = ("n1", "n2", "n3")
