@@ -17,7 +17,7 @@ from dyno import sql
 from dyno.model.base import InvalidRun, RunError
 from dyno.model.endpoint import Endpoint
 from dyno.systems.base import Place, System
-from dyno.workloads import tsbs_stores
+from dyno.workloads import tsbs_figures, tsbs_stores
 from dyno.workloads.base import Measured
 from dyno.workloads.queries import QueriesOptions, QueriesWorkload
 from dyno.workloads.tsbs import TsbsWorkload
@@ -138,12 +138,28 @@ def test_what_a_killed_questdb_acknowledged_is_looked_for_and_what_is_absent_is_
         checked = made.check(runner, endpoint, seed=1)
         assert 500 < checked.status["ledger.acknowledged"] < 9 * ROWS
         assert checked.status["ledger.lost"] == 0
+        # What was in doubt is looked for row by row, so that those that arrived stand for none that is lost.
+        rows = tsbs_figures.doubtful_of(runner.folder / "ingest")
+        assert 0 < sum(map(len, rows.values())) <= 50
+        arrived = sum(tsbs_figures.landed(endpoint, table, of, LIMIT_S) for table, of in rows.items())
+        assert arrived == checked.status["ledger.phantom"]
+        assert sum(counts(endpoint).values()) == checked.status["ledger.acknowledged"] + arrived
         # A row that was acknowledged and is gone is told, whatever took it.
         with sql.connect(endpoint, limit=LIMIT_S) as connection:
             connection.rows("TRUNCATE TABLE redis")
         checked = made.check(runner, endpoint, seed=1)
         assert checked.status["ledger.lost"] > 50
         assert "that were acknowledged are absent" in str(checked.wrong)
+
+
+@pytest.mark.parametrize("name", ["questdb", "postgresql"])
+def test_rows_in_doubt_are_found_one_by_one(name: str, place: Place, runners: Runners) -> None:
+    with running(name, place) as (_, endpoint):
+        loaded(workload(), endpoint, runners)
+        start = 1451606400_000
+        there = {("host_0", start), ("host_1", start + 10 * 60_000)}
+        absent = {("host_0", start + 1), ("host_9", start)}
+        assert tsbs_figures.landed(endpoint, "cpu", there | absent, LIMIT_S) == 2
 
 
 def test_postgresql_takes_rows_by_copy_and_what_it_acknowledged_outlives_its_death(

@@ -26,6 +26,12 @@ impl Counts {
         self.0.get(table).copied().unwrap_or(0)
     }
 
+    /// How many places of tables it has, though some may have no rows.
+    #[must_use]
+    pub fn tables(&self) -> usize {
+        self.0.len()
+    }
+
     /// Those of all tables.
     #[must_use]
     pub fn total(&self) -> u64 {
@@ -52,6 +58,8 @@ pub struct Batch {
     pub ends: Vec<(u32, u16)>,
     /// By table.
     pub counts: Counts,
+    /// Of these, those that are there already: each stands right behind its first.
+    pub again: Counts,
     /// How many rows had been made when its last one was, over all workers: when it is due follows from that.
     pub made: u64,
 }
@@ -73,6 +81,30 @@ impl Batch {
         self.ends.len() as u64
     }
 
+    /// Rows of a table that are not among those that were taken, each once; `left` are their places among the rows of
+    /// that table. A row is taken if it was at any time that it came.
+    #[must_use]
+    pub fn doubtful(&self, table: usize, left: &[usize]) -> Vec<&[u8]> {
+        let rows: Vec<&[u8]> = self
+            .lines()
+            .filter(|&(_, of)| of == table)
+            .map(|(line, _)| line)
+            .collect();
+        let mut found = Vec::new();
+        let mut begin = 0;
+        while begin < rows.len() {
+            let same = rows[begin..]
+                .iter()
+                .take_while(|row| **row == rows[begin])
+                .count();
+            if (begin..begin + same).all(|place| left.binary_search(&place).is_ok()) {
+                found.push(rows[begin]);
+            }
+            begin += same;
+        }
+        found
+    }
+
     /// Its lines, without their ends, and the place of each one's table.
     pub fn lines(&self) -> impl Iterator<Item = (&[u8], usize)> {
         let mut begin = 0;
@@ -81,5 +113,37 @@ impl Batch {
             begin = end as usize;
             (line, usize::from(table))
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_row_is_in_doubt_where_no_time_that_it_came_was_taken() {
+        let mut batch = Batch::default();
+        for (line, table) in [
+            ("a", 0),
+            ("x", 1),
+            ("b", 0),
+            ("b", 0),
+            ("y", 1),
+            ("c", 0),
+            ("c", 0),
+        ] {
+            batch.push(line.as_bytes(), table);
+        }
+        let doubtful = |table, left: &[usize]| {
+            let found = batch.doubtful(table, left);
+            found
+                .into_iter()
+                .map(|row| String::from_utf8_lossy(row).into_owned())
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(doubtful(0, &[0, 1, 2, 3, 4]), ["a", "b", "c"]);
+        assert_eq!(doubtful(0, &[2, 3, 4]), ["c"]);
+        assert_eq!(doubtful(0, &[4]), [""; 0]);
+        assert_eq!(doubtful(1, &[1]), ["y"]);
     }
 }

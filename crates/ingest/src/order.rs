@@ -61,11 +61,12 @@ impl Shuffled {
         }
     }
 
-    /// Takes the next line as it was made, without its end, and gives `each` those that are to be sent now.
+    /// Takes the next line as it was made, without its end, and gives `each` those that are to be sent now, with how many
+    /// times each is.
     pub fn put<E>(
         &mut self,
         line: &[u8],
-        each: &mut impl FnMut(&[u8]) -> Result<(), E>,
+        each: &mut impl FnMut(&[u8], u64) -> Result<(), E>,
     ) -> Result<(), E> {
         if let Some(delayed) = self.order.delayed
             && let Some(time) = time_of(line)
@@ -86,7 +87,10 @@ impl Shuffled {
     }
 
     /// Gives those that still wait: nothing comes after them.
-    pub fn finish<E>(&mut self, each: &mut impl FnMut(&[u8]) -> Result<(), E>) -> Result<(), E> {
+    pub fn finish<E>(
+        &mut self,
+        each: &mut impl FnMut(&[u8], u64) -> Result<(), E>,
+    ) -> Result<(), E> {
         while let Some((_, late)) = self.waiting.pop_front() {
             self.send(&late, each)?;
         }
@@ -96,14 +100,11 @@ impl Shuffled {
     fn send<E>(
         &mut self,
         line: &[u8],
-        each: &mut impl FnMut(&[u8]) -> Result<(), E>,
+        each: &mut impl FnMut(&[u8], u64) -> Result<(), E>,
     ) -> Result<(), E> {
-        each(line)?;
-        if self.order.duplicates > 0.0 && self.twice.next_f64() < self.order.duplicates {
-            self.duplicated += 1;
-            each(line)?;
-        }
-        Ok(())
+        let again = self.order.duplicates > 0.0 && self.twice.next_f64() < self.order.duplicates;
+        self.duplicated += u64::from(again);
+        each(line, 1 + u64::from(again))
     }
 }
 
@@ -127,8 +128,8 @@ mod tests {
     fn sent(order: Order, seed: u64, lines: &[Vec<u8>]) -> (Vec<Vec<u8>>, Shuffled) {
         let mut shuffled = Shuffled::new(order, seed);
         let mut sent = Vec::new();
-        let mut each = |line: &[u8]| {
-            sent.push(line.to_vec());
+        let mut each = |line: &[u8], times| {
+            sent.extend((0..times).map(|_| line.to_vec()));
             Ok::<(), Infallible>(())
         };
         for line in lines {

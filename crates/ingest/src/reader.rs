@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use crate::batch::Batch;
+use crate::batch::{Batch, Counts};
 use crate::line::table_and_owner;
 use crate::manifest::unpack;
 use crate::order::{Order, Shuffled};
@@ -41,7 +41,8 @@ impl Pool {
     pub fn give(&self, mut batch: Batch) {
         batch.text.clear();
         batch.ends.clear();
-        batch.counts = crate::batch::Counts::default();
+        batch.counts = Counts::default();
+        batch.again = Counts::default();
         self.0
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
@@ -149,10 +150,10 @@ impl Reader<'_> {
                 return Err(Ended::Over);
             }
             lines(&mut rest, &buffer[..read], &mut |line| {
-                shuffled.put(line, &mut |line| dealer.deal(line))
+                shuffled.put(line, &mut |line, times| dealer.deal(line, times))
             })?;
         }
-        shuffled.finish(&mut |line| dealer.deal(line))?;
+        shuffled.finish(&mut |line, times| dealer.deal(line, times))?;
         dealer.finish()
     }
 }
@@ -169,7 +170,8 @@ struct Dealer<'a> {
 }
 
 impl Dealer<'_> {
-    fn deal(&mut self, line: &[u8]) -> Result<(), Ended> {
+    /// All times that a row is sent are of one batch, so that each batch by itself says what became of its rows.
+    fn deal(&mut self, line: &[u8], times: u64) -> Result<(), Ended> {
         let (table, owner) = table_and_owner(line);
         let before = self.reader.tables.get(self.table);
         if before.is_none_or(|name| name.as_bytes() != table) {
@@ -182,10 +184,14 @@ impl Dealer<'_> {
             })?;
         }
         let worker = self.owners.worker(owner);
-        self.rows += 1;
+        self.rows += times;
         let batch = &mut self.open[worker];
         // The manifest was read with fewer tables than that.
-        batch.push(line, u16::try_from(self.table).unwrap_or(u16::MAX));
+        let table = u16::try_from(self.table).unwrap_or(u16::MAX);
+        for _ in 0..times {
+            batch.push(line, table);
+        }
+        batch.again.add(self.table, times - 1);
         batch.made = self.rows;
         if batch.rows() >= self.reader.batch_rows {
             self.send(worker)?;

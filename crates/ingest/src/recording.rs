@@ -18,6 +18,8 @@ pub struct Rows {
     pub in_doubt: Counts,
     /// Given to it once more after an error: they may be there twice.
     pub resent: Counts,
+    /// As sent, but each once, however often it was to come.
+    pub different: Counts,
 }
 
 impl Rows {
@@ -27,6 +29,7 @@ impl Rows {
         self.acknowledged.add_all(&other.acknowledged);
         self.in_doubt.add_all(&other.in_doubt);
         self.resent.add_all(&other.resent);
+        self.different.add_all(&other.different);
     }
 }
 

@@ -105,6 +105,8 @@ pub struct OfTable {
     acknowledged: u64,
     in_doubt: u64,
     resent: u64,
+    /// Sent, each row once.
+    different: u64,
 }
 
 #[derive(Clone, Debug, Serialize)]
@@ -228,6 +230,7 @@ fn ingest(job: &Job, manifest: &Manifest, read: WasRead, did: &Did, moments: Mom
         acknowledged,
         in_doubt,
         resent,
+        different,
     } = &did.rows;
     let of = |counts: &Counts, place: usize| counts.of(place);
     let tables = manifest
@@ -241,6 +244,7 @@ fn ingest(job: &Job, manifest: &Manifest, read: WasRead, did: &Did, moments: Mom
                 acknowledged: of(acknowledged, place),
                 in_doubt: of(in_doubt, place),
                 resent: of(resent, place),
+                different: of(different, place),
             };
             (name.clone(), of_table)
         })

@@ -19,6 +19,7 @@ use dyno_sql::Error;
 
 use crate::batch::{Batch, Counts};
 use crate::job::Job;
+use crate::line::{plain, table_and_owner, time_of};
 use crate::manifest::{Format, Manifest};
 use crate::reader::{Pool, Queue, Reader, WasRead, queues};
 use crate::recording::{Did, Slate};
@@ -27,6 +28,8 @@ use crate::sink::{Known, Sink, connect};
 
 /// A row's times and counts over time, besides the latencies of batches.
 const ROWS: &str = "rows.csv";
+/// The rows that are in doubt, each as table, owner and time in ns: a few batches at most, since a worker ends with one.
+const DOUBTFUL: &str = "in-doubt.jsonl";
 /// So often it is looked whether somebody wants it to end.
 const LOOK: Duration = Duration::from_millis(20);
 /// Between two attempts to connect anew.
@@ -77,8 +80,13 @@ struct Shared<'a> {
     sent_ns: AtomicU64,
     /// Batches that were given up before they were sent.
     unsent: AtomicU64,
+    /// Of rows that are in doubt.
+    doubtful: Mutex<Vec<Doubtful>>,
     origin: Instant,
 }
+
+/// A row that is in doubt: its table's place, whose it is, and its time in ns.
+type Doubtful = (usize, String, i64);
 
 impl Shared<'_> {
     fn fail(&self, failure: Failure) {
@@ -188,6 +196,7 @@ impl Load<'_> {
             pool: Pool::default(),
             sent_ns: AtomicU64::new(0),
             unsent: AtomicU64::new(0),
+            doubtful: Mutex::default(),
             origin: Instant::now(),
         };
         let collected = thread::scope(|scope| {
@@ -234,6 +243,10 @@ impl Load<'_> {
             self.moments.unsent = self.moments.unsent.max(behind);
         }
         self.did = did;
+        let doubtful = shared.doubtful.lock();
+        let doubtful = doubtful.unwrap_or_else(PoisonError::into_inner);
+        write_doubtful(&self.options.out.join(DOUBTFUL), &names, &doubtful)?;
+        drop(doubtful);
         match read {
             Ok(read) => self.read = read,
             Err(wrong) => shared.fail(Failure::new("data", wrong)),
@@ -410,6 +423,18 @@ fn take(slates: &[Slate], open: bool) -> Did {
     all
 }
 
+fn write_doubtful(path: &Path, names: &[String], rows: &[Doubtful]) -> io::Result<()> {
+    let mut file = BufWriter::new(File::create(path)?);
+    for (table, owner, time_ns) in rows {
+        writeln!(
+            file,
+            "{}",
+            serde_json::json!([names[*table], owner, time_ns])
+        )?;
+    }
+    file.flush()
+}
+
 /// Rows by interval, as a CSV file.
 struct RowLog(BufWriter<File>);
 
@@ -526,8 +551,14 @@ impl Worker<'_> {
         };
         let sent_ns = nanoseconds(origin.elapsed());
         self.shared.sent_ns.fetch_max(sent_ns, Ordering::Relaxed);
+        if self.shared.job.backend.acknowledges() && ended.is_err() {
+            self.note_doubtful(batch, &done);
+        }
         self.slate.note(|did| {
             did.rows.sent.add_all(&batch.counts);
+            did.rows
+                .different
+                .add_all(&batch.counts.without(&batch.again));
             did.rows.acknowledged.add_all(&done);
             if self.shared.job.backend.acknowledges() {
                 did.rows.in_doubt.add_all(&batch.counts.without(&done));
@@ -541,6 +572,29 @@ impl Worker<'_> {
             Err(error) => {
                 self.shared.fail(Failure::of_operation(BATCH, &error));
                 false
+            }
+        }
+    }
+
+    fn note_doubtful(&self, batch: &Batch, done: &Counts) {
+        let mut doubtful = self.shared.doubtful.lock();
+        let doubtful = doubtful.as_mut().unwrap_or_else(|error| error.get_mut());
+        for table in 0..batch.counts.tables() {
+            let (taken, all) = (done.of(table), batch.counts.of(table));
+            if taken == all {
+                continue;
+            }
+            let behind: Vec<usize> = (0..all)
+                .filter(|place| *place >= taken)
+                .filter_map(|place| usize::try_from(place).ok())
+                .collect();
+            let left = self.sink.left(table).unwrap_or(&behind);
+            for line in batch.doubtful(table, left) {
+                let (_, owner) = table_and_owner(line);
+                // A line without a time is refused, and nowhere.
+                if let Some(time_ns) = time_of(line) {
+                    doubtful.push((table, plain(owner).into_owned(), time_ns));
+                }
             }
         }
     }

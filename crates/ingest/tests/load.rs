@@ -346,6 +346,69 @@ fn a_batch_without_an_answer_is_in_doubt_and_those_before_it_were_acknowledged()
         (300, 100, 400)
     );
     assert_eq!(result.error.unwrap().kind, "connection_lost");
+    // Which they are: 5 hosts with a row in each of two tables are 10 rows a tick.
+    let doubtful: Vec<(String, String, i64)> = in_doubt(&folder);
+    let ticks: Vec<i64> = doubtful
+        .iter()
+        .map(|row| (row.2 - 1_451_606_400_000_000_000) / 10_000_000_000)
+        .collect();
+    assert_eq!(doubtful.len(), 100);
+    assert!(
+        ticks.iter().all(|tick| (30..40).contains(tick)),
+        "{ticks:?}"
+    );
+    assert_eq!(doubtful[0].0, "cpu");
+    assert!(
+        doubtful
+            .iter()
+            .any(|row| row.0 == "mem" && row.1 == "host_4")
+    );
+}
+
+fn in_doubt(folder: &Folder) -> Vec<(String, String, i64)> {
+    fs::read_to_string(folder.at("out/in-doubt.jsonl"))
+        .unwrap()
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect()
+}
+
+#[test]
+fn a_row_that_comes_twice_is_in_doubt_once_and_its_times_are_never_of_two_batches() {
+    let folder = Folder::new();
+    packed(&folder, &rows(100, 5));
+    let (port, server) = answering(3, "200 OK");
+    let result = load(
+        &folder,
+        json!({"backend": questdb(port), "batch_rows": 100, "duplicates": 0.5}),
+    );
+    let taken = server.join().unwrap();
+    assert!((300..=303).contains(&taken), "{taken}");
+    assert!((100..=101).contains(&result.ingest.in_doubt));
+    let told = self::result(&folder);
+    let different: u64 = ["cpu", "mem"]
+        .iter()
+        .map(|table| {
+            told["ingest"]["tables"][table]["different"]
+                .as_u64()
+                .unwrap()
+        })
+        .sum();
+    let doubtful = in_doubt(&folder);
+    // Of two rows one comes twice: of three lines two are different.
+    assert!((55..80).contains(&doubtful.len()), "{}", doubtful.len());
+    let mut once = doubtful.clone();
+    once.sort();
+    once.dedup();
+    assert_eq!(once.len(), doubtful.len());
+    // Rows come in order: those that were sent are the first of all.
+    let of_tables = |row: &(String, String, i64)| {
+        let tick = (row.2 - 1_451_606_400_000_000_000) / 10_000_000_000;
+        let host: i64 = row.1[5..].parse().unwrap();
+        (tick * 5 + host) * 2 + i64::from(row.0 == "mem")
+    };
+    let newest = doubtful.iter().map(of_tables).max().unwrap();
+    assert_eq!(different, u64::try_from(newest).unwrap() + 1);
 }
 
 #[test]

@@ -130,8 +130,10 @@ class TsbsWorkload(Workload[TsbsOptions]):
         found = tsbs_figures.audit(
             json.loads(told.read_text()),
             before,
+            tsbs_figures.doubtful_of(told.parent),
             lambda table: tsbs_figures.there(endpoint, table, runner.limit),
             lambda table: tsbs_figures.different(endpoint, table, runner.limit),
+            lambda table, rows: tsbs_figures.landed(endpoint, table, rows, runner.limit),
         )
         lost = found["ledger.lost"]
         return Checked(found, f"{lost:.0f} rows that were acknowledged are absent" if lost else None)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -173,9 +174,13 @@ def there(endpoint: Endpoint, table: str, limit: float) -> int:
     return visible(endpoint, table, 0, limit)
 
 
+def _host(endpoint: Endpoint) -> str:
+    return "tags['hostname']" if endpoint.backend == "cratedb" else "hostname"
+
+
 def different(endpoint: Endpoint, table: str, limit: float) -> int:
     """How many rows can be read of which no two are of one host and time."""
-    time, host = TIME[endpoint.backend], "tags['hostname']" if endpoint.backend == "cratedb" else "hostname"
+    time, host = TIME[endpoint.backend], _host(endpoint)
     with sql.connect(answering(endpoint), limit=limit) as connection:
         found = connection.value(
             f"SELECT count(*) FROM (SELECT {host} AS host, {time} AS moment FROM {table} GROUP BY {host}, {time}) AS t"
@@ -183,15 +188,51 @@ def different(endpoint: Endpoint, table: str, limit: float) -> int:
     return int(found)
 
 
+Doubtful = dict[str, set[tuple[str, int]]]
+"""By table the rows that are in doubt, each as its host and its time in ms: who sent them had no answer."""
+
+
+def doubtful_of(folder: Path) -> Doubtful:
+    """As dyno's loader named them."""
+    found: Doubtful = {}
+    for line in (folder / "in-doubt.jsonl").read_text().splitlines():
+        table, host, time_ns = json.loads(line)
+        found.setdefault(table, set()).add((host, time_ns // 10**6))
+    return found
+
+
+_MS = {
+    "questdb": "cast({} AS long) / 1000",
+    "cratedb": "{}::bigint",
+    "postgresql": "round(extract(epoch FROM {}) * 1000)::bigint",
+    "duckdb": "epoch_ms({})",
+}
+"""A time as ms since 1970."""
+
+
+def landed(endpoint: Endpoint, table: str, rows: set[tuple[str, int]], limit: float) -> int:
+    """How many of some rows can be read."""
+    moments = [moment for _, moment in rows]
+    host, ms = _host(endpoint), _MS[endpoint.backend].format(TIME[endpoint.backend])
+    with sql.connect(answering(endpoint), limit=limit) as connection:
+        found = connection.rows(
+            f"SELECT {host} AS host, {ms} AS moment FROM {table} WHERE {ms} BETWEEN {min(moments)} AND {max(moments)}"
+        )
+    return len(rows & {(str(host), int(moment)) for host, moment in found})
+
+
 def audit(
     result: dict[str, Any],
     before: dict[str, Any] | None,
+    doubtful: Doubtful,
     present_of: Callable[[str], int],
     different_of: Callable[[str], int],
+    landed_of: Callable[[str, set[tuple[str, int]]], int],
 ) -> dict[str, float]:
     """Rows by what became of them, in the terms of a ledger; `before` are those that were there when it began.
 
-    Where a row may have come twice it counts once: else one that is there twice would stand for one that is lost.
+    Where a row may have come twice it counts once: else one that is there twice would stand for one that is lost. Rows
+    in doubt are looked for one by one: else one that arrived would stand for an acknowledged one that is lost.
     """
     told = result["ingest"]
     sums = dict.fromkeys(("acknowledged", "present", "lost", "phantom", "duplicated", "altered", "foreign"), 0)
@@ -199,17 +240,17 @@ def audit(
     for table, counts in told["tables"].items():
         earlier = before["tables"][table]["rows"] if before else 0
         present = present_of(table) - earlier
-        acknowledged = counts["acknowledged"]
         once = present
         if told["duplicated"] or counts["resent"]:
             once = different_of(table) - earlier
-        if told["duplicated"]:
-            acknowledged = min(acknowledged, counts["rows"])
+        rows = doubtful.get(table, set())
+        arrived = landed_of(table, rows) if rows else 0
+        acknowledged = counts["different"] - len(rows) if told["acknowledges"] else 0
         sums["acknowledged"] += acknowledged
         sums["present"] += present
-        sums["lost"] += max(acknowledged - once, 0)
+        sums["lost"] += max(acknowledged - (once - arrived), 0)
         sums["duplicated"] += max(present - counts["sent"], 0)
-        sums["phantom"] += max(min(present, counts["sent"]) - counts["acknowledged"], 0) if told["acknowledges"] else 0
-        absent += max(counts["sent"] - present, 0)
+        sums["phantom"] += arrived
+        absent += max(counts["different"] - once, 0)
     found = {f"ledger.{name}": float(value) for name, value in sums.items()}
     return {**found, "tsbs.sent_and_absent": float(absent)}

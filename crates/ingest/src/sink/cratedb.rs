@@ -210,6 +210,10 @@ impl Sink for Cratedb {
         Ok(())
     }
 
+    fn left(&self, table: usize) -> Option<&[usize]> {
+        self.refused.rows.get(&table).map(Vec::as_slice)
+    }
+
     fn finish(&mut self) -> Result<()> {
         Ok(())
     }

@@ -23,6 +23,12 @@ pub trait Sink: Send {
     /// adds those that were acknowledged to `done`, also where others then fail.
     fn send(&mut self, batch: &Batch, done: &mut Counts) -> Result<()>;
 
+    /// Which rows of a table were not acknowledged when the last batch failed, by their places among the rows of that
+    /// table; none where they are all those behind the first ones that were.
+    fn left(&self, _table: usize) -> Option<&[usize]> {
+        None
+    }
+
     /// Says that nothing more comes, and waits until all that was sent was taken.
     fn finish(&mut self) -> Result<()>;
 
