@@ -62,25 +62,24 @@ def test_every_fault_is_borne_and_mended(name: str, place: Place, workspace: Pat
         endpoint, _ = formed(system, workspace)
         for number, fault in enumerate(FAULTS):
             said = " of the ".join(fault.values())
-            writer = Writer(endpoint)
-            until(lambda writer=writer: len(writer.acknowledged) > 20, LIMIT_S)  # type: ignore[misc]
-            usual = pace(writer, time.monotonic(), SEEN_S)
-            begun = time.monotonic()
-            struck = system.strike(Fault.model_validate(fault), random.Random(number))
-            goes_on = waited_for(writer, begun, 3.0 if (name, fault["kind"]) in UNNOTICED else LASTS_S)
-            if fault["kind"] in FAILS_OVER:
-                assert goes_on, f"nothing was written within {LASTS_S:g} s of {said}"
-            if (name, fault["kind"]) in UNNOTICED:
-                assert not goes_on, said
-            if fault["kind"] in SLOW:
-                slowed = pace(writer, begun + 0.5, SEEN_S)
-                print(f"{name}, {said}: {slowed:.0f} rows/s of {usual:.0f}")
-                assert slowed < SLOW[fault["kind"]] * usual, said
-            mending = time.monotonic()
-            system.mend(struck, LIMIT_S)
-            until(system.whole, LIMIT_S)
-            whole = time.monotonic() - mending
-            writer.stop()
+            with Writer(endpoint) as writer:
+                until(lambda writer=writer: len(writer.acknowledged) > 20, LIMIT_S)  # type: ignore[misc]
+                usual = pace(writer, time.monotonic(), SEEN_S)
+                begun = time.monotonic()
+                struck = system.strike(Fault.model_validate(fault), random.Random(number))
+                goes_on = waited_for(writer, begun, 3.0 if (name, fault["kind"]) in UNNOTICED else LASTS_S)
+                if fault["kind"] in FAILS_OVER:
+                    assert goes_on, f"nothing was written within {LASTS_S:g} s of {said}"
+                if (name, fault["kind"]) in UNNOTICED:
+                    assert not goes_on, said
+                if fault["kind"] in SLOW:
+                    slowed = pace(writer, begun + 0.5, SEEN_S)
+                    print(f"{name}, {said}: {slowed:.0f} rows/s of {usual:.0f}")
+                    assert slowed < SLOW[fault["kind"]] * usual, said
+                mending = time.monotonic()
+                system.mend(struck, LIMIT_S)
+                until(system.whole, LIMIT_S)
+                whole = time.monotonic() - mending
             until(system.whole, LIMIT_S)
             kept = [rows(endpoint.by(way), "written") for way in system.names]
             assert kept[1:] == kept[:-1], f"nodes differ after {said}"
