@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from dyno import stats
 from dyno.analysis.table import Table
 from dyno.model.counters import EMBEDDED
-from dyno.model.findings import CounterFigure, DatabaseCell, Interval, WaitFigure
+from dyno.model.findings import CounterFigure, DatabaseCell, GaugeFigure, Interval, WaitFigure
 from dyno.model.looks import looks
 from dyno.model.pairs import Pair, pairs
 from dyno.model.run import RunRecord
@@ -33,6 +33,7 @@ class _OfRun:
     operations: float
     per_s: Mapping[str, float]
     waiting: Mapping[str, float]
+    means: Mapping[str, float]
 
 
 def database(study: Study, table: Table) -> list[DatabaseCell]:
@@ -43,6 +44,7 @@ def database(study: Study, table: Table) -> list[DatabaseCell]:
         return []
     figures = _counters(study, table, cells, said)
     waits = _waits(study, table, cells, said)
+    gauges = _gauges(study, table, cells, said)
     return [
         DatabaseCell(
             cell=cell.index,
@@ -50,6 +52,7 @@ def database(study: Study, table: Table) -> list[DatabaseCell]:
             n=len(said[cell.index]),
             counters=tuple(figures[cell.index]),
             waits=tuple(waits[cell.index]),
+            gauges=tuple(gauges[cell.index]),
             remark=_remark(table, cell),
         )
         for cell in cells
@@ -63,7 +66,7 @@ def _said(table: Table) -> dict[int, dict[int, _OfRun]]:
         cell, block = run.slot.cell, run.slot.block
         used = table.used[cell].get(block) if cell in table.used else None
         told = used.told if used is not None else None
-        of_run = _OfRun(told.seconds, told.operations, told.per_s, told.waiting) if told else _embedded(run)
+        of_run = _OfRun(told.seconds, told.operations, told.per_s, told.waiting, told.means) if told else _embedded(run)
         if of_run is not None:
             found.setdefault(cell, {})[block] = of_run
     return found
@@ -107,6 +110,22 @@ def _waits(
     return {cell: sorted(waits, key=lambda wait: -wait.clients) for cell, waits in found.items()}
 
 
+def _gauges(
+    study: Study, table: Table, cells: Sequence[Cell], said: Mapping[int, Mapping[int, _OfRun]]
+) -> dict[int, list[GaugeFigure]]:
+    """Of each cell those that its store has: another store has others, and is not at 0 with these."""
+    found: dict[int, list[GaugeFigure]] = {cell.index: [] for cell in cells}
+    for name in _names(run.means for blocks in said.values() for run in blocks.values()):
+        values = {
+            cell: {block: run.means[name] for block, run in blocks.items() if name in run.means}
+            for cell, blocks in said.items()
+        }
+        having = [cell for cell in cells if values[cell.index]]
+        for cell, (mean, interval) in _means(study, table, having, values).items():
+            found[cell].append(GaugeFigure(name=name, mean=mean, ci=interval))
+    return found
+
+
 def _names(found: Iterable[Mapping[str, float]]) -> list[str]:
     return sorted({name for each in found for name in each})
 
@@ -122,7 +141,7 @@ def _embedded(run: RunRecord) -> _OfRun | None:
     seconds = (run.measured_to_ns - run.measured_from_ns) / 1e9
     if seconds <= 0:
         return None
-    return _OfRun(seconds, rate * seconds, {name: value / seconds for name, value in counted.items()}, {})
+    return _OfRun(seconds, rate * seconds, {name: value / seconds for name, value in counted.items()}, {}, {})
 
 
 def _means(

@@ -978,6 +978,14 @@ class CounterFigure(Frozen):
     ] = None
 
 
+class GaugeFigure(Frozen):
+    """What goes up and down in a store, such as memory that it holds, in one cell."""
+
+    name: Annotated[str, Field(description="as the store has it, in lower case; of a node `n1.` stands before it")]
+    mean: Annotated[float, Field(description="over time and runs, in the store's own unit")]
+    ci: Annotated[Interval | None, Field(description="of that mean, at the study's confidence")]
+
+
 class WaitFigure(Frozen):
     """What clients of a server waited for in one cell."""
 
@@ -995,6 +1003,7 @@ class DatabaseCell(Frozen):
     n: Annotated[int, Field(description="those runs")]
     counters: Annotated[tuple[CounterFigure, ...], Field(description="those that moved in some cell, by name")]
     waits: Annotated[tuple[WaitFigure, ...], Field(description="the most waited for first")] = ()
+    gauges: Annotated[tuple[GaugeFigure, ...], Field(description="those that moved in some run, by name")] = ()
     remark: Annotated[str, Field(description="what could not be told, and why; empty where nothing was missing")] = ""
 
 

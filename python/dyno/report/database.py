@@ -9,7 +9,15 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from dyno.model.findings import CounterFigure, DatabaseCell, Findings, WaitFigure, format_estimate, format_quantity
+from dyno.model.findings import (
+    CounterFigure,
+    DatabaseCell,
+    Findings,
+    GaugeFigure,
+    WaitFigure,
+    format_estimate,
+    format_quantity,
+)
 from dyno.report import tables
 
 FOREMOST = 12  # counters that are to be read; the others are there to be looked up
@@ -52,6 +60,14 @@ class Waits:
 
 
 @dataclass(frozen=True)
+class Gauges:
+    """What goes up and down in each column."""
+
+    name: str
+    figures: tuple[GaugeFigure | None, ...]
+
+
+@dataclass(frozen=True)
 class Group:
     """Cells that differ in the compared factor alone. `most` is the longest wait, in us an operation."""
 
@@ -61,6 +77,7 @@ class Group:
     others: tuple[Row, ...]
     waits: tuple[Waits, ...]
     most: float
+    gauges: tuple[Gauges, ...]
     remarks: tuple[str, ...]
 
 
@@ -85,6 +102,10 @@ def _group(within: dict[str, str], cells: Sequence[DatabaseCell], compare: str |
         foremost=tuple(rows[:FOREMOST]),
         others=tuple(sorted(rows[FOREMOST:], key=lambda row: row.name)),
         waits=tuple(waits),
+        gauges=tuple(
+            Gauges(name, tuple(next((each for each in cell.gauges if each.name == name), None) for cell in cells))
+            for name in sorted({gauge.name for cell in cells for gauge in cell.gauges})
+        ),
         most=max((wait.us_per_op for cell in cells for wait in cell.waits), default=0.0),
         remarks=tuple(dict.fromkeys(cell.remark for cell in cells if cell.remark)),
     )
@@ -133,4 +154,9 @@ def _table(group: Group) -> Table:
     for waits in group.waits:
         figures = (f"{format_quantity(each.us_per_op)} us" if each else "-" for each in waits.figures[:MOST_COLUMNS])
         tables.row(table, waits.name, *figures, "")
+    if group.gauges:
+        table.add_section()
+    for gauge in group.gauges[:FOREMOST]:
+        figures = (format_estimate(each.mean, each.ci) if each else "-" for each in gauge.figures[:MOST_COLUMNS])
+        tables.row(table, f"{gauge.name}, mean", *figures, "")
     return table

@@ -55,7 +55,11 @@ def test_a_run_whose_store_was_not_asked_says_nothing() -> None:
 PLAN = study({"engine": ["a", "b"]}, compare="engine", min=3, max=3)
 
 
-def found(values: dict[int, list[dict[str, float]]], waiting: dict[str, float] | None = None) -> list[DatabaseCell]:
+def found(
+    values: dict[int, list[dict[str, float]]],
+    waiting: dict[str, float] | None = None,
+    means: dict[int, list[dict[str, float]]] | None = None,
+) -> list[DatabaseCell]:
     """Cell -> what a store of each run did per operation, at 10 operations a second for 4 s."""
     runs, used = Runs(PLAN), {}
     for block in range(max(map(len, values.values()))):
@@ -66,6 +70,7 @@ def found(values: dict[int, list[dict[str, float]]], waiting: dict[str, float] |
                 operations=40,
                 per_s={name: value * 10 for name, value in of_cell[block].items()},
                 waiting=waiting or {},
+                means=means[cell][block] if means else {},
             )
             used[runs[-1].run] = Usage(seconds=4, operations=40, samples=4, cpus=1, told=told)
     return list(analyse(PLAN, runs, ended="done", used=used).database)
@@ -108,6 +113,17 @@ def test_waits_are_given_as_clients_at_a_time_and_as_time_of_an_operation_the_lo
     cell = found({0: [{}] * 3, 1: [{}] * 3}, {"wait/io/file": 0.5, "wait/lock/row": 2.0, "wait/synch/mutex": 0.0})[0]
     assert [wait.name for wait in cell.waits] == ["wait/lock/row", "wait/io/file"]
     assert (cell.waits[0].clients, cell.waits[0].us_per_op) == (pytest.approx(2.0), pytest.approx(200_000))
+
+
+def test_what_goes_up_and_down_is_a_mean_over_the_runs_that_had_it_and_nothing_in_another_store() -> None:
+    means = {0: [{"n1.heap_share": 0.2}, {"n1.heap_share": 0.4}, {}], 1: [{"heap": 5.0}] * 3}
+    first, second = found({0: [{}] * 3, 1: [{}] * 3}, means=means)
+    (share,) = first.gauges
+    assert (share.name, share.mean) == ("n1.heap_share", pytest.approx(0.3))
+    assert share.ci is not None
+    assert share.ci[0] < 0.3 < share.ci[1]
+    assert [gauge.name for gauge in second.gauges] == ["heap"]
+    assert first.counters == ()
 
 
 def test_runs_whose_server_kept_no_account_of_waits_say_so() -> None:

@@ -9,7 +9,7 @@ import pytest
 from rich.console import Console
 
 from dyno.analysis import analyse
-from dyno.model.findings import CounterFigure, DatabaseCell, Findings, WaitFigure
+from dyno.model.findings import CounterFigure, DatabaseCell, Findings, GaugeFigure, WaitFigure
 from dyno.report import terminal, write
 from dyno.report.database import FOREMOST, groups
 
@@ -31,6 +31,7 @@ def with_database(results: fake_results.FakeResults) -> Findings:
             n=3,
             counters=figures(1.0 + cell.index),
             waits=(WaitFigure(name="wait/io/<file>", clients=0.5, ci=(0.4, 0.6), us_per_op=40.0),),
+            gauges=(GaugeFigure(name=f"n{1 + cell.index % 2}.heap_share", mean=0.25, ci=(0.2, 0.3)),),
             remark="performance_schema was off",
         )
         for cell in results.study.cells
@@ -76,6 +77,17 @@ def test_the_page_has_the_counters_and_folds_those_that_tell_less(results, findi
     assert "Performance_schema was off." in section
 
 
+def test_what_goes_up_and_down_is_shown_where_a_store_has_it(results, findings: Findings, tmp_path) -> None:
+    first = groups(findings)[0]
+    assert [gauge.name for gauge in first.gauges] == ["n1.heap_share", "n2.heap_share"]
+    assert [figure is None for figure in first.gauges[0].figures] == [False, True]
+    page = write(results, findings, tmp_path).read_text()
+    section = page[page.index("that go up and down") :]
+    row = section[section.index('data-name="n1.heap_share"') :].split("</tr>")[0]
+    assert "0.2500 [0.2000, 0.3000]" in row
+    assert "–" in row
+
+
 def test_what_nobody_waited_for_in_these_cells_has_no_row_and_no_bar(results, findings: Findings, tmp_path) -> None:
     """It is there since clients of other cells waited for it; the bars of such a group were of no length."""
     none = WaitFigure(name="wait/lock/row", clients=0.0, ci=None, us_per_op=0.0)
@@ -99,3 +111,4 @@ def test_a_terminal_shows_the_first_combinations(findings: Findings) -> None:
     assert "innodb_far" in said
     assert "3x" in said
     assert "wait/io/<file>" in said
+    assert "n1.heap_share, mean" in said
