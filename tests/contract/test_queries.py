@@ -190,6 +190,10 @@ def test_batches_ask_different_questions_and_every_client_has_its_share(stores: 
         )
         assert each.intervals is not None
         assert each.intervals["count"].sum() == 40
+        # The first of each batch is explained, with its own parameters.
+        assert len(first_of(found, cell, "b.double-groupby-5").plan) > 20
+        assert each.answers is not None
+        assert each.answers.filter(pl.col("plan").is_not_null())["number"].to_list() == [0, 0]
 
 
 def test_an_open_loop_counts_from_when_a_query_was_due(stores: Mapping[str, Store]) -> None:

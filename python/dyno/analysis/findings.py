@@ -254,7 +254,7 @@ def _whole(
         interventions=tuple(interventions),
         failovers=tuple(failovers(study, table)),
         queries=queries,
-        batches=tuple(query_batches.batches(study, queries, cells)),
+        batches=tuple(query_batches.batches(study, table, queries, cells)),
         removal=tuple(removals(study, table, sampled.counts)),
         switches=tuple(switches(study, table)),
     )

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from dyno.model.answers import IN_BATCH, BatchCell, BatchFinding, QueryFinding
+from dyno.analysis.table import Table
+from dyno.model.answers import IN_BATCH, BatchCell, BatchFinding, QueryAnswer, QueryFinding
 from dyno.model.findings import CellSummary
 from dyno.model.study import Study
 
 
-def batches(study: Study, found: Sequence[QueryFinding], cells: Sequence[CellSummary]) -> Iterator[BatchFinding]:
-    """Of each query and number of clients, the best and the worst of those cells that answer as the most others do.
+def batches(
+    study: Study, table: Table, found: Sequence[QueryFinding], cells: Sequence[CellSummary]
+) -> Iterator[BatchFinding]:
+    """Of each query and number of clients, the best and the worst of those cells that compare with the most others.
 
-    Nothing is claimed of what is not apart: a reader sees both with their intervals.
+    They do whose answers are the same, who promise the same of a commit, and whose CPUs are of one kind. Nothing is
+    claimed of what is not apart: a reader sees both with their intervals.
     """
     workers = {cell.index: cell.workload.options.get("workers") for cell in study.cells}
     for each in found:
@@ -24,9 +28,9 @@ def batches(study: Study, found: Sequence[QueryFinding], cells: Sequence[CellSum
         asked = [one for one in each.answers if one.cell in summaries and not one.varies]
         for count in sorted({value for one in asked if isinstance(value := workers[one.cell], int)}):
             here = [one for one in asked if workers[one.cell] == count]
-            groups = [one.group for one in here]
-            group = max(dict.fromkeys(groups), key=groups.count)
-            alike = [_cell(summaries[one.cell]) for one in here if one.group == group]
+            groups = [_kind(one, table) for one in here]
+            most = max(dict.fromkeys(groups), key=groups.count)
+            alike = [_cell(summaries[one.cell]) for one, group in zip(here, groups, strict=True) if group == most]
             if len(alike) < 2:
                 continue
             best, worst = max(alike, key=lambda one: one.mean), min(alike, key=lambda one: one.mean)
@@ -39,6 +43,11 @@ def batches(study: Study, found: Sequence[QueryFinding], cells: Sequence[CellSum
                 left_out=len(here) - len(alike),
                 apart=best.ci is not None and worst.ci is not None and worst.ci[1] < best.ci[0],
             )
+
+
+def _kind(one: QueryAnswer, table: Table) -> tuple[int, frozenset[str | None], bool]:
+    durability = frozenset(each.durability for each in table.promises[one.cell])
+    return one.group, durability, True in table.emulated[one.cell]
 
 
 def _cell(of: CellSummary) -> BatchCell:

@@ -56,6 +56,7 @@ class Rooms:
                 yield found
         yield from self._unlike_loops(study)
         yield from self._nothing_to_ask(study)
+        yield from self._never_told(study)
 
     def _mismatch(self, cell: Cell, observe: Sequence[KindSpec]) -> Mismatch | None:
         system = self.systems[cell.system.kind]
@@ -229,6 +230,15 @@ class Rooms:
                 yield Mismatch(
                     "observe", f"{spec.kind} asks a server for its counters: {able}; {none} is none: leave it out"
                 )
+
+    def _never_told(self, study: Study) -> Iterator[Mismatch]:
+        """What decides when a study ends has to be told by some cell."""
+        operation, _, _ = study.replicates.of.rpartition(".")
+        known = [self._workload(cell).operations() for cell in study.cells] if operation else []
+        if not known or any(names is None or operation in names for names in known):
+            return
+        there = sorted(set().union(*(names for names in known if names is not None)))
+        yield Mismatch("replicates.of", f"no cell has {operation}: there are {', '.join(there) or 'no operations'}")
 
     def refuse_given(self, study: Study) -> None:
         """Raise UserError where what decides is a rate that was asked for, however slow the system is."""

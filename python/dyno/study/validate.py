@@ -68,12 +68,14 @@ def _translate(
     found: dict[tuple[Path, bool], Problem] = {}
     for error in _causes(errors):
         at_key = error["type"] in ("missing", "extra_forbidden")
-        reached, node, key_place = deepest(root, (*path, *error["loc"], *_key_of(error)))
+        of_whole = _key_of(error)
+        reached, node, key_place = deepest(root, (*path, *error["loc"], *of_whole))
         if error["type"] == "missing":
             key = (*reached, str(error["loc"][-1]))
             place = key_place
         else:
-            key = reached
+            # What is to be changed may not be written yet: then it is to be, in the section that was reached.
+            key = reached if reached[-1:] == of_whole else (*reached, *of_whole)
             place = key_place if at_key else node.place
         text = _text(error, node, [*also, *_fields_at(model, error["loc"][:-1])])
         # The members of a union complain one by one about the same value.

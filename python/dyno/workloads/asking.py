@@ -132,7 +132,9 @@ def _run(job: Mapping[str, Any], endpoint: Endpoint, out: Path) -> dict[str, Any
             }
             result["batches_to_ns"] = time.time_ns()
         result["measured_to_ns"] = result["batches_to_ns"]
-        for each in singly if job["explain"] else ():
+        # Of a batch the first stands for all: they differ in their parameters.
+        first = [of_batch[0] for _, of_batch in batches.values() if of_batch]
+        for each in [*singly, *first] if job["explain"] else ():
             each.plan = _plan(connection, each.question)
     result["batches"] = {name: told for name, (told, _) in batches.items()}
     asked = [*singly, *(each for _, of_batch in batches.values() for each in of_batch)]

@@ -195,6 +195,10 @@ class Workload(ABC, Generic[O]):
         """What of its options only its driver can tell to be wrong: each option's key, and why. Where there is one."""
         yield from ()
 
+    def operations(self) -> frozenset[str] | None:
+        """Those of which it has responses by name, as `read` of `read.latency_p99`; None where only a run tells."""
+        return None
+
     def rolls_back(self) -> bool:
         """Whether some of its transactions are to be undone by the store."""
         return False

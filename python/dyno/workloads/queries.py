@@ -156,6 +156,8 @@ class QueriesOptions(Frozen):
         except query_file.QueryFileError as error:
             raise KeyProblem("file", str(error)) from None
         there = [name for name, query in file.queries.items() if query.form(self.form) is not None]
+        if not there:
+            raise KeyProblem("form", f"no query of {self.source()} has a {self.form} form")
         for key, names in (("queries", self.queries), ("batched", self.batched)):
             for name in names:
                 if name not in there:
@@ -282,6 +284,12 @@ class QueriesWorkload(Workload[QueriesOptions]):
             except CannotDraw as error:
                 yield "data", f"query {name}: {error}"
                 return
+
+    def operations(self) -> frozenset[str]:
+        """Each query by itself and in its batch, and rows that come meanwhile."""
+        singly = {f"{SINGLY}.{name}" for name in self.options.asked()} if self.options.singly else set()
+        batched = {f"{IN_BATCH}.{name}" for name in self.options.in_batches()}
+        return frozenset(singly | batched | ({"ingest"} if self.options.ingest is not None else set()))
 
     def rate(self) -> float | None:
         """Of its batches."""

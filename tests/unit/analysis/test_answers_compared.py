@@ -110,7 +110,8 @@ def test_two_folders_of_unlike_answers_have_no_ratio() -> None:
     assert agreement(plan, old, plan, old, (of_old, of_old)).cells == 1
 
 
-def test_in_batches_the_best_is_of_those_that_answer_the_same() -> None:
+@pytest.mark.parametrize("apart", ["answer", "durability"])
+def test_in_batches_the_best_is_of_those_that_compare(apart: str) -> None:
     plan = study({"store": ["one", "two", "three"]}, compare="store", of="throughput", min=6, max=6)
     cells = tuple(
         cell.model_copy(update={"workload": cell.workload.model_copy(update={"options": {"workers": 4}})})
@@ -121,8 +122,14 @@ def test_in_batches_the_best_is_of_those_that_answer_the_same() -> None:
     for block in range(6):
         for cell, rate in enumerate((100.0, 200.0, 900.0)):
             value = rate * (1 + 0.01 * (block % 3))
-            runs.add(cell, block, responses={"throughput": value, "b.point.throughput": value})
-    given = answers(runs, lambda run: [row(WRONG if run.slot.cell == 2 else RIGHT, run.run, part="b")])
+            mode = "nosync" if cell == 2 and apart == "durability" else "sync"
+            responses = {"throughput": value, "b.point.throughput": value}
+            runs.add(cell, block, responses=responses, settings={"cairo.commit.mode": mode})
+
+    def answered(run: RunRecord) -> list[dict[str, Any]]:
+        return [row(WRONG if run.slot.cell == 2 and apart == "answer" else RIGHT, run.run, part="b")]
+
+    given = answers(runs, answered)
     (found,) = analyse(plan, runs, ended="done", answers=given).batches
     assert (found.query, found.workers, found.of, found.left_out) == ("point", 4, 2, 1)
     assert (found.best.levels, found.worst.levels) == ({"store": "two"}, {"store": "one"})
