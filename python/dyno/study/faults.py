@@ -23,7 +23,8 @@ def read_faults(root: Branch, known: Known, document: Document | None, problems:
     if node is None or plain(node) is None:
         return ()
     if not isinstance(node, Branch) or not node.entries:
-        text = f"should map kinds to their options, such as {{kill: {{at: [5 s, 10 s]}}}}, not {shown(plain(node))}"
+        told = "names no kind" if isinstance(node, Branch) else f"is {shown(plain(node))}"
+        text = f"{told}: map kinds to their options, such as {{kill: {{at: [5 s, 10 s]}}}}, or leave it out"
         problems.append(Problem(node.place, "faults", text))
         return ()
     problems.extend(_clashes(root.entries["faults"].key_place, root, known, document))

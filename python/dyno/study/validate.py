@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 import re
 import typing
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
+from dyno.model import units
 from dyno.model.base import KeyProblem
 from dyno.study.errors import Problem, did_you_mean, listed, nearest, shown
 from dyno.study.tree import Branch, Leaf, Node, Path, deepest, dotted, plain
@@ -156,10 +157,24 @@ def _plain_number(given: object) -> str:
 
 
 def _bound(limit: object, node: Node) -> str:
-    """The limit in the unit that the value was written in, as far as that is plain: 0.5 of a share is 50%."""
+    """The limit as the value was written, as far as that is plain: a share as 50%, a size as 64 MiB."""
     given = plain(node)
-    is_share = isinstance(given, str) and given.rstrip().endswith("%")
-    return f"{limit * 100:g}%" if is_share and isinstance(limit, (int, float)) else str(limit)
+    if not isinstance(given, str) or not isinstance(limit, (int, float)):
+        return str(limit)
+    for parse, written in _WRITTEN:
+        try:
+            parse(given)
+        except ValueError:
+            continue
+        return written(limit)
+    return str(limit)
+
+
+_WRITTEN: Sequence[tuple[Callable[[object], float], Callable[[float], str]]] = (
+    (units.parse_share, lambda limit: f"{limit * 100:g}%"),
+    (units.parse_size, units.format_size),
+    (units.parse_duration, units.format_duration),
+)
 
 
 def _fields_at(model: type[BaseModel], loc: Sequence[int | str]) -> list[str]:

@@ -15,6 +15,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import replace
+from difflib import get_close_matches
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, Self, TypeVar
@@ -45,6 +46,7 @@ ADMIN, ADMIN_PASSWORD = "dyno_admin", "dyno-admin"
 CATCHES_UP_S = 0.5
 """How far behind the others a node may be and count as in step: it is written to meanwhile."""
 
+_LIKE_AN_OPTION = 0.75  # as `primary` and `primaries` are; no two settings of servers are so like an option
 _DEFAULT_POOL = 128 << 20  # innodb_buffer_pool_size of MySQL and MariaDB
 _LOOK_EVERY_S = 0.05
 _ASK_LIMIT_S = 3.0
@@ -84,6 +86,18 @@ class ClusterOptions(InnodbOptions):
     ] = None
 
     @model_validator(mode="after")
+    def _settings_are_the_servers(self) -> Self:
+        """A server refuses what it does not know, but only once a node is made, in words of its own."""
+        mine = type(self).model_fields
+        of_others = {name for kind in _kinds(ClusterOptions) for name in kind.model_fields} - mine.keys()
+        for name in sorted(self.settings):
+            if name in of_others:
+                raise KeyProblem(name, f"'{name}' is an option of other kinds of clusters, and no setting of a server")
+            if meant := get_close_matches(name, mine, n=1, cutoff=_LIKE_AN_OPTION):
+                raise KeyProblem(name, f"unknown setting '{name}'; did you mean '{meant[0]}'?")
+        return self
+
+    @model_validator(mode="after")
     def _a_server_fits_in_its_node(self) -> Self:
         if self.node_memory is None:
             return self
@@ -97,6 +111,13 @@ class ClusterOptions(InnodbOptions):
                 "lower innodb_buffer_pool_size",
             )
         return self
+
+
+def _kinds(of: type[ClusterOptions]) -> Iterator[type[ClusterOptions]]:
+    """All that are made of it, and theirs."""
+    for kind in of.__subclasses__():
+        yield kind
+        yield from _kinds(kind)
 
 
 O = TypeVar("O", bound=InnodbOptions)  # noqa: E741 - the options of one kind of server

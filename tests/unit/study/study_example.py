@@ -35,7 +35,7 @@ scales:
 
 
 class Log(Frozen):
-    size: Size = 0
+    size: Annotated[Size, Field(le=1 << 40)] = 0
     level: Literal["low", "high"] = "low"
 
 

@@ -100,8 +100,8 @@ MISTAKES = {
         "faults: {kill: {at: [1 s, 2 s], where: {rate: [100, 200]}}}",
         "7: faults.kill.where.rate: one level is meant, not a list",
     ),
-    "a list": ("faults: [kill]", "7: faults: should map kinds to their options"),
-    "nothing": ("faults: {}", "7: faults: should map kinds to their options"),
+    "a list": ("faults: [kill]", "7: faults: is a list: map kinds to their options"),
+    "nothing": ("faults: {}", "7: faults: names no kind: map kinds to their options"),
     "beyond the end": (
         "faults: {kill: {at: [5 s, 20 s]}}",
         "at: raise workload.duration, or strike sooner: the measured part ends after 20 s",

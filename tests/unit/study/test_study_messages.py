@@ -56,6 +56,10 @@ CASES: dict[str, tuple[dict[int, str], str]] = {
         {7: "  kind: sqlite\n  deployment: vm"},
         "8: system.deployment: unknown deployment 'vm' (deployments: native)",
     ),
+    "a size beyond its bounds": (
+        {10: "    log: {size: 2 TiB}"},
+        "10: system.config.log.size: should be at most 1 TiB, not '2 TiB'",
+    ),
     "a value outside its choices": (
         {10: "    log: {level: hgih}"},
         "10: system.config.log.level: should be one of low, high; not 'hgih'; did you mean 'high'?",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import configparser
 import random
+import re
 import threading
 import time
 from pathlib import Path
@@ -197,6 +198,20 @@ def test_a_node_counts_as_dead_after_so_many_answers_in_a_row_that_it_owes() -> 
     assert patience.told("n1", answered=True)
     assert patience.told("n1", answered=False)
     assert patience.told("n2", answered=False)
+
+
+@pytest.mark.parametrize(
+    ("options", "given", "said"),
+    [
+        (GroupReplicationOptions, "primary", "unknown setting 'primary'; did you mean 'primaries'?"),
+        (GroupReplicationOptions, "writers", "'writers' is an option of other kinds of clusters"),
+        (GaleraOptions, "mode", "'mode' is an option of other kinds of clusters"),
+    ],
+)
+def test_an_option_of_another_kind_is_no_setting_of_a_server(options: Any, given: str, said: str) -> None:
+    with pytest.raises(ValidationError, match=re.escape(said)):
+        options.model_validate({given: "multi"})
+    assert options.model_validate({"sql_mode": "ANSI", "connect_timeout": 5}).settings["connect_timeout"] == 5
 
 
 def test_settings_of_galeras_library_are_read_from_its_one_text() -> None:
