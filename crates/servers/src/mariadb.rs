@@ -77,6 +77,8 @@ impl Mariadb {
             .arg("--no-defaults")
             .args(as_root())
             .arg(format!("--datadir={}", data.display()))
+            // A server that starts removes the temporary tables of others in a folder that they share.
+            .arg(format!("--tmpdir={}", path.display()))
             .arg(format!("--socket={}", self.socket().display()))
             .arg(format!("--port={}", self.port))
             .args(SMALL)
@@ -158,6 +160,7 @@ fn make_template(data: &Path) {
         .arg("--no-defaults")
         .args(as_root())
         .arg(format!("--datadir={}", data.display()))
+        .arg(format!("--tmpdir={}", data.display()))
         .args(["--auth-root-authentication-method=normal", "--skip-test-db"])
         .args(SMALL)
         .output()

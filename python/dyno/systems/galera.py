@@ -137,7 +137,8 @@ class GaleraMember(Member[MariadbOptions], MariadbSystem):
         if not text or _NOWHERE in text:
             return -1
         log = self.place.logs / f"{self.node}-recover"
-        words = [*self.words(self.program), "--no-defaults", f"--datadir={self.place.data}", "--wsrep-recover"]
+        own = [f"--datadir={self.place.data}", f"--tmpdir={self.place.data}"]
+        words = [*self.words(self.program), "--no-defaults", *own, "--wsrep-recover"]
         self.place.host.run(
             [*words, "--skip-networking", "--innodb-buffer-pool-load-at-startup=0", *arguments(self.data_key())],
             limit=limit,

@@ -154,6 +154,8 @@ class InnodbSystem(ServerSystem[O]):
             "--no-defaults",
             *self.own_words(),
             f"--datadir={self.place.data}",
+            # As it starts MariaDB removes whatever temporary tables it finds there, those of other servers too.
+            f"--tmpdir={folder}",
             self.marker(folder),
             f"--pid-file={folder}/pid",
             *self.listening(port),
