@@ -31,6 +31,7 @@ from dyno.systems.base import Place
 from dyno.systems.cratedb import CratedbOptions, CratedbSystem
 from dyno.systems.tabled import AT_REST
 from tests.contract.conftest import PlainRunner
+from tests.contract.test_clusters import there_are
 from tests.contract.test_systems import contents
 from tests.contract.test_time_series import HELD, processes_called_with
 from tests.contract.test_tsbs import workload
@@ -227,18 +228,25 @@ def test_one_node_is_told_of_a_setting_that_is_none_and_of_tables_that_are_other
 
 def test_nothing_of_it_is_left_after_a_kill_of_dyno(tmp_path: Path) -> None:
     script = (
-        HELD.replace("system.Options()", "system.Options(nodes=1, heap='256 MiB')")
-        .replace("print(store._folder", "print(store._nodes['n1']._folder")
+        HELD.replace("system.Options()", "system.Options(nodes=3, node_cpus=2, heap='256 MiB')")
+        .replace(
+            "print(store._folder",
+            "print(*(each._folder for each in nodes), *(each.deployment.site.confinement.group for each in nodes)",
+        )
+        .replace("    print(", "    nodes = store._nodes.values()\n    print(")
         .replace("store.ready(60)", "store.ready(180)")
     )
     words = [sys.executable, "-c", script, "cratedb", str(tmp_path), core_binary()]
     with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as dyno:
         assert dyno.stdout is not None
-        folder = dyno.stdout.readline().strip()
-        assert folder
-        assert processes_called_with(folder)
+        told = dyno.stdout.readline().split()
+        assert len(told) == 6
+        folders, groups = told[:3], told[3:]
+        assert all(processes_called_with(folder) for folder in folders)
+        assert all(there_are(group) for group in groups)
         dyno.kill()
-    until(lambda: not processes_called_with(folder))
+    until(lambda: not any(processes_called_with(folder) for folder in folders))
     undo.clean()
-    assert not Path(folder).exists()
+    assert not any(there_are(group) for group in groups)
+    assert not any(Path(folder).exists() for folder in folders)
     assert not (tmp_path / "held").exists()
