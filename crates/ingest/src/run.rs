@@ -130,6 +130,7 @@ pub fn ingest(job: &Job, options: &Options<'_>) -> io::Result<IngestResult> {
         job,
         options,
         did: Did::nothing(open),
+        doubtful: Vec::new(),
         manifest: Manifest::nothing(),
         read: WasRead::default(),
         moments: Moments::default(),
@@ -153,6 +154,7 @@ pub fn ingest(job: &Job, options: &Options<'_>) -> io::Result<IngestResult> {
         versions: options.versions.clone(),
     });
     rows.0.flush()?;
+    write_doubtful(&options.out.join(DOUBTFUL), &load.manifest, &load.doubtful)?;
     output.finish(&result)?;
     Ok(result)
 }
@@ -161,6 +163,7 @@ struct Load<'a> {
     job: &'a Job,
     options: &'a Options<'a>,
     did: Did,
+    doubtful: Vec<Doubtful>,
     manifest: Manifest,
     read: WasRead,
     moments: Moments,
@@ -244,9 +247,7 @@ impl Load<'_> {
         }
         self.did = did;
         let doubtful = shared.doubtful.lock();
-        let doubtful = doubtful.unwrap_or_else(PoisonError::into_inner);
-        write_doubtful(&self.options.out.join(DOUBTFUL), &names, &doubtful)?;
-        drop(doubtful);
+        self.doubtful = std::mem::take(&mut *doubtful.unwrap_or_else(PoisonError::into_inner));
         match read {
             Ok(read) => self.read = read,
             Err(wrong) => shared.fail(Failure::new("data", wrong)),
@@ -423,14 +424,12 @@ fn take(slates: &[Slate], open: bool) -> Did {
     all
 }
 
-fn write_doubtful(path: &Path, names: &[String], rows: &[Doubtful]) -> io::Result<()> {
+fn write_doubtful(path: &Path, manifest: &Manifest, rows: &[Doubtful]) -> io::Result<()> {
+    let names: Vec<&String> = manifest.tables.keys().collect();
     let mut file = BufWriter::new(File::create(path)?);
     for (table, owner, time_ns) in rows {
-        writeln!(
-            file,
-            "{}",
-            serde_json::json!([names[*table], owner, time_ns])
-        )?;
+        let row = serde_json::json!([names[*table], owner, time_ns]);
+        writeln!(file, "{row}")?;
     }
     file.flush()
 }
@@ -584,8 +583,7 @@ impl Worker<'_> {
             if taken == all {
                 continue;
             }
-            let behind: Vec<usize> = (0..all)
-                .filter(|place| *place >= taken)
+            let behind: Vec<usize> = (taken..all)
                 .filter_map(|place| usize::try_from(place).ok())
                 .collect();
             let left = self.sink.left(table).unwrap_or(&behind);

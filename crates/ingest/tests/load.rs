@@ -470,4 +470,8 @@ fn nobody_who_listens_is_told_in_one_line() {
         error.starts_with("connect: connecting worker 0: connecting to 127.0.0.1:"),
         "{error}"
     );
+    assert!(
+        in_doubt(&folder).is_empty(),
+        "whoever audits the rows looks for the file"
+    );
 }
