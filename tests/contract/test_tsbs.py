@@ -25,8 +25,6 @@ from dyno.workloads.tsbs_options import TsbsOptions
 from tests.contract.conftest import LIMIT_S, PlainRunner
 from tests.contract.test_systems import LEAST, ROOMS, options_of
 
-pytestmark = pytest.mark.machine
-
 SMALL = {"scale": 2, "interval": "10 min", "end": "2016-01-03"}  # two days: 576 rows in each of nine tables
 ROWS = 576
 Runners = Callable[[], PlainRunner]
