@@ -1,6 +1,6 @@
 """kill -9 of dyno at random moments of a running study: nothing that was committed is lost, nothing is left behind.
 
-`DYNO_KILLS` sets how many kills (default 50), `DYNO_KILL_SEED` repeats a sequence that failed.
+`DYNO_KILLS` sets how many kills (default 25), `DYNO_KILL_SEED` repeats a sequence that failed.
 """
 
 from __future__ import annotations
@@ -14,9 +14,11 @@ import time
 from collections import Counter
 from pathlib import Path
 
+import pytest
+
 from tests.end_to_end.conftest import DYNO
 
-KILLS = int(os.environ.get("DYNO_KILLS", "50"))
+KILLS = int(os.environ.get("DYNO_KILLS", "25"))
 STUDY = f"""
 study: killed
 question: Does anything get lost?
@@ -48,6 +50,7 @@ def processes_that_keep(state: Path) -> list[str]:
     return found
 
 
+@pytest.mark.timeout(900)
 def test_no_committed_run_is_lost_and_nothing_is_left_by_kills_at_random_moments(tmp_path: Path) -> None:
     seed = int(os.environ.get("DYNO_KILL_SEED", str(random.SystemRandom().randrange(2**32))))
     print(f"DYNO_KILL_SEED={seed} DYNO_KILLS={KILLS}")

@@ -407,16 +407,19 @@ class GaleraSystem(ManagedCluster[GaleraOptions]):
         A node is "Synced" while write sets wait in its queue.
         """
         told = self._told()
-        most = max((said.committed for said in told.values()), default=-1)
-        deadline = time.monotonic() + CATCHES_UP_S
-        while self._all_serve(told):
-            if all(said.committed >= most for said in told.values()):
-                return True
-            if time.monotonic() >= deadline:
-                break
-            time.sleep(_LOOK_EVERY_S)
-            told = self._told()
-        return False
+        if not self._all_serve(told):
+            return False
+        most = max(said.committed for said in told.values())
+
+        def have_it() -> bool:
+            now = self._told()
+            return self._all_serve(now) and all(said.committed >= most for said in now.values())
+
+        try:
+            self.until(have_it, time.monotonic() + CATCHES_UP_S, "a cluster in step")
+        except RunError:
+            return False
+        return True
 
     def _all_serve(self, told: Mapping[str, Wsrep]) -> bool:
         return len(told) == len(self.names) and all(

@@ -264,7 +264,7 @@ def saying(committed: int, size: int = 3) -> Wsrep:
     ("told", "whole"),
     [
         ([(7, 7, 7)], True),
-        ([(7, 7, 5), (9, 8, 7)], True),  # what was committed since they were asked is not waited for
+        ([(7, 7, 5), (8, 7, 6), (9, 8, 7)], True),  # what was committed since they were asked is not waited for
         ([(7, 7, 5)], False),
         ([(7, 7)], False),
     ],

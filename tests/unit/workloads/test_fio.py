@@ -242,8 +242,9 @@ def test_fio_itself_lays_out_and_runs_what_it_is_given(host: LocalHost, workspac
     assert sorted(path.name for path in data.iterdir()) == ["both.0.0", "both.1.0", "sync.0.0"]
     measured = workload.drive(runner, files(data), seed=1)
     assert measured.ended_by == "duration"
-    assert measured.responses["elapsed"] == pytest.approx(0.6, abs=0.05)
+    # On a busy machine it is told late that its time is up, and an interval begins late.
+    assert measured.responses["elapsed"] == pytest.approx(0.6, abs=0.3)
     assert measured.responses["syncs"] > 0
     series, length, _ = rates(measured)
-    assert length == pytest.approx(0.2, abs=0.05)
+    assert length == pytest.approx(0.2, abs=0.1)
     assert len(series) >= 2
