@@ -30,6 +30,7 @@ from dyno.model.faults import Fault, Struck
 from dyno.systems.base import Place
 from dyno.systems.cratedb import CratedbOptions, CratedbSystem
 from dyno.systems.tabled import AT_REST
+from dyno.workloads import tsbs_figures
 from tests.contract.conftest import PlainRunner
 from tests.contract.test_clusters import there_are
 from tests.contract.test_systems import contents
@@ -98,6 +99,9 @@ def test_three_nodes_are_one_cluster_with_tables_as_asked_for_and_mend_what_is_s
             sql.ask(endpoint, statement)
     fill(endpoint)
     assert store.visible("cpu", ROWS, LIMIT_S) == ROWS
+    first = 86400 * 16801 * 1000
+    looked_for = {("host_0", first), ("host_4", first + 86400_000), ("host_0", first + 1), ("host_9", first)}
+    assert tsbs_figures.landed(endpoint, "cpu", looked_for, LIMIT_S) == 2
     before = store.status()
     assert before["segments_most"] > 1
     store.finish_load(endpoint, LIMIT_S)

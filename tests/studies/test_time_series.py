@@ -96,6 +96,20 @@ def test_late_rows_arrive_and_those_that_came_twice_are_there_once_where_they_ar
 
 
 @pytest.mark.timeout(600)
+def test_whoever_loads_all_rows_can_be_read_and_dyno_knows_what_was_acknowledged(dyno: Dyno, tmp_path: Path) -> None:
+    runs = runs_of(dyno, tmp_path, "time-series-loaders")
+    rows = 2 * 9 * 24 * 60
+    by_loader = {run["levels"]["loader"]: run for run in runs}
+    assert by_loader.keys() == {"tsbs", "dyno-tcp", "dyno-http"}
+    for run in runs:
+        assert run["responses"]["throughput"] * run["responses"]["elapsed"] == pytest.approx(rows)
+        assert run["responses"]["cpu_per_op"] > 0
+    assert by_loader["dyno-http"]["status"]["ledger.acknowledged"] == rows
+    assert by_loader["dyno-tcp"]["status"]["ledger.acknowledged"] == 0
+    assert "ledger.acknowledged" not in by_loader["tsbs"]["status"]
+
+
+@pytest.mark.timeout(600)
 def test_determinate_texts_are_answered_alike_and_of_verbatim_ones_it_is_told_which_are_not(
     dyno: Dyno, tmp_path: Path
 ) -> None:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from dyno import stats
 from dyno.analysis.table import Table
-from dyno.model.counters import EMBEDDED
+from dyno.model.counters import EMBEDDED, is_silent
 from dyno.model.findings import CounterFigure, DatabaseCell, GaugeFigure, Interval, WaitFigure
 from dyno.model.looks import looks
 from dyno.model.pairs import Pair, pairs
@@ -113,16 +113,21 @@ def _waits(
 def _gauges(
     study: Study, table: Table, cells: Sequence[Cell], said: Mapping[int, Mapping[int, _OfRun]]
 ) -> dict[int, list[GaugeFigure]]:
-    """Of each cell those that its store has: another store has others, and is not at 0 with these."""
+    """Of each cell those that moved in some run of it: another store has others, and is not at 0 with these.
+
+    An observer leaves out what stood still in a run, at whatever value: of such runs nothing is known.
+    """
     found: dict[int, list[GaugeFigure]] = {cell.index: [] for cell in cells}
     for name in _names(run.means for blocks in said.values() for run in blocks.values()):
+        if is_silent(name):
+            continue
         values = {
             cell: {block: run.means[name] for block, run in blocks.items() if name in run.means}
             for cell, blocks in said.items()
         }
         having = [cell for cell in cells if values[cell.index]]
-        for cell, (mean, interval) in _means(study, table, having, values).items():
-            found[cell].append(GaugeFigure(name=name, mean=mean, ci=interval))
+        for cell, (mean, interval) in _means(study, table, having, values, least=-math.inf).items():
+            found[cell].append(GaugeFigure(name=name, mean=mean, ci=interval, n=len(values[cell])))
     return found
 
 
@@ -145,9 +150,17 @@ def _embedded(run: RunRecord) -> _OfRun | None:
 
 
 def _means(
-    study: Study, table: Table, cells: Sequence[Cell], values: Mapping[int, Mapping[int, float]]
+    study: Study,
+    table: Table,
+    cells: Sequence[Cell],
+    values: Mapping[int, Mapping[int, float]],
+    *,
+    least: float = 0.0,
 ) -> dict[int, tuple[float, Interval | None]]:
-    """Cell -> mean over its runs with an interval, made as those of responses are. `values`: cell -> block -> value."""
+    """Cell -> mean over its runs with an interval, made as those of responses are. `values`: cell -> block -> value.
+
+    No interval goes below the `least` that there can be.
+    """
     shape = (max(table.blocks, 1), len(cells))
     found, times = np.full(shape, np.nan), np.full(shape, np.nan)
     for place, cell in enumerate(cells):
@@ -162,7 +175,7 @@ def _means(
         widening=stats.widening_of_means(when.first, when.last),
     )
     return {
-        cell.index: (float(mean), _interval(mean, half))
+        cell.index: (float(mean), _interval(mean, half, least))
         for cell, mean, half in zip(cells, _plain(means.mean), _plain(means.half), strict=True)
     }
 
@@ -171,8 +184,8 @@ def _plain(array: NDArray[np.float64]) -> list[float]:
     return [float(each) for each in array]
 
 
-def _interval(mean: float, half: float) -> Interval | None:
-    return (max(mean - half, 0.0), mean + half) if math.isfinite(half) else None
+def _interval(mean: float, half: float, least: float) -> Interval | None:
+    return (max(mean - half, least), mean + half) if math.isfinite(half) else None
 
 
 def _apart(compared: Sequence[Pair], means: Mapping[int, tuple[float, Interval | None]]) -> dict[int, float]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 
 from dyno.analysis.table import Table
 from dyno.model.answers import IN_BATCH, BatchCell, BatchFinding, QueryAnswer, QueryFinding
@@ -15,8 +15,8 @@ def batches(
 ) -> Iterator[BatchFinding]:
     """Of each query and number of clients, the best and the worst of those cells that compare with the most others.
 
-    They do whose answers are the same, who promise the same of a commit, and whose CPUs are of one kind. Nothing is
-    claimed of what is not apart: a reader sees both with their intervals.
+    They do whose answers are the same, whose CPUs are of one kind, and who promise the same of a commit where they are
+    of several kinds. Nothing is claimed of what is not apart: a reader sees both with their intervals.
     """
     workers = {cell.index: cell.workload.options.get("workers") for cell in study.cells}
     for each in found:
@@ -28,7 +28,7 @@ def batches(
         asked = [one for one in each.answers if one.cell in summaries and not one.varies]
         for count in sorted({value for one in asked if isinstance(value := workers[one.cell], int)}):
             here = [one for one in asked if workers[one.cell] == count]
-            groups = [_kind(one, table) for one in here]
+            groups = _groups(study, table, here)
             most = max(dict.fromkeys(groups), key=groups.count)
             alike = [_cell(summaries[one.cell]) for one, group in zip(here, groups, strict=True) if group == most]
             if len(alike) < 2:
@@ -45,9 +45,15 @@ def batches(
             )
 
 
-def _kind(one: QueryAnswer, table: Table) -> tuple[int, frozenset[str | None], bool]:
-    durability = frozenset(each.durability for each in table.promises[one.cell])
-    return one.group, durability, True in table.emulated[one.cell]
+def _groups(study: Study, table: Table, asked: Sequence[QueryAnswer]) -> list[Hashable]:
+    """Cells of one group compare, as elsewhere: within one kind of store durability is what is varied."""
+    systems = {cell.index: cell.system.kind for cell in study.cells}
+    durability = [frozenset(each.durability for each in table.promises[one.cell]) for one in asked]
+    apart = len({systems[one.cell] for one in asked}) > 1 and not any(None in each for each in durability)
+    return [
+        (one.group, True in table.emulated[one.cell], each if apart else None)
+        for one, each in zip(asked, durability, strict=True)
+    ]
 
 
 def _cell(of: CellSummary) -> BatchCell:

@@ -233,9 +233,11 @@ class Rooms:
 
     def _never_told(self, study: Study) -> Iterator[Mismatch]:
         """What decides when a study ends has to be told by some cell."""
+        if not responses.of_operation(study.replicates.of):
+            return
         operation, _, _ = study.replicates.of.rpartition(".")
-        known = [self._workload(cell).operations() for cell in study.cells] if operation else []
-        if not known or any(names is None or operation in names for names in known):
+        known = [self._workload(cell).operations() for cell in study.cells]
+        if any(names is None or operation in names for names in known):
             return
         there = sorted(set().union(*(names for names in known if names is not None)))
         yield Mismatch("replicates.of", f"no cell has {operation}: there are {', '.join(there) or 'no operations'}")

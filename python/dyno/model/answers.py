@@ -106,14 +106,14 @@ class BatchCell(Frozen):
 
 
 class BatchFinding(Frozen):
-    """A query asked by so many clients at once: the best and the worst of the configurations that answer the same."""
+    """A query asked by so many clients at once: the best and the worst of the configurations that compare."""
 
     query: str
     workers: int
     best: BatchCell
     worst: BatchCell
-    of: Annotated[int, Field(description="configurations that answer alike, and are held against each other")]
-    left_out: Annotated[int, Field(description="those that answer otherwise")] = 0
+    of: Annotated[int, Field(description="configurations that are held against each other")]
+    left_out: Annotated[int, Field(description="those that answer otherwise, or whose times do not compare")] = 0
     apart: Annotated[bool, Field(description="whether the intervals of both leave room between them")] = False
 
 

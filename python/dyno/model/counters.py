@@ -33,7 +33,6 @@ _GAUGES = (
     r"slave_open_temp_tables", r"delayed_insert_threads", r"not_flushed_delayed_rows", r"key_blocks_\w+",
     r"qcache_(free_blocks|free_memory|queries_in_cache|total_blocks)", r"aria_pagecache_blocks_\w+",
     r"subquery_cache_hit_rate", r"last_query_\w+", r"tc_log_(max_pages_used|page_size)",
-    r"(acl|wsrep|rpl|slaves?|ssl|mysqlx|current_tls|tls|caching_sha2|error_log|telemetry|resource_group)_\w+",
     # and its InnoDB
     r"\w+_pending(_\w+)?", r"innodb_row_lock_(current_waits|time_avg|time_max)",
     r"innodb_buffer_pool_(bytes|load|dump|resize)_\w+",
@@ -46,6 +45,10 @@ _GAUGES = (
     r"database\.(numbackends|bytes)",
 )  # fmt: skip
 _GAUGE = re.compile("|".join(_GAUGES))
+_SILENT = re.compile(
+    r"(acl|wsrep|rpl|slaves?|ssl|mysqlx|current_tls|tls|caching_sha2|error_log|telemetry|resource_group)_\w+"
+)
+"""Of MariaDB and MySQL, some of which grow and some of which do not: they say nothing of what was done."""
 
 
 @dataclass(frozen=True)
@@ -74,7 +77,12 @@ class CounterSource(Protocol):
 
 def is_gauge(name: str) -> bool:
     """Whether the figure of that name goes up and down, or says nothing of what was done."""
-    return _GAUGE.fullmatch(name) is not None
+    return _GAUGE.fullmatch(name) is not None or is_silent(name)
+
+
+def is_silent(name: str) -> bool:
+    """Whether it is of a group of figures of which some grow, some do not, and none says anything of what was done."""
+    return _SILENT.fullmatch(name) is not None
 
 
 def sampled_as(name: str) -> str:

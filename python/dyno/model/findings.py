@@ -982,8 +982,9 @@ class GaugeFigure(Frozen):
     """What goes up and down in a store, such as memory that it holds, in one cell."""
 
     name: Annotated[str, Field(description="as the store has it, in lower case; of a node `n1.` stands before it")]
-    mean: Annotated[float, Field(description="over time and runs, in the store's own unit")]
+    mean: Annotated[float, Field(description="over time and those runs in which it moved, in the store's own unit")]
     ci: Annotated[Interval | None, Field(description="of that mean, at the study's confidence")]
+    n: Annotated[int, Field(description="those runs")]
 
 
 class WaitFigure(Frozen):

@@ -6,6 +6,7 @@ import json
 import re
 import typing
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
@@ -159,14 +160,13 @@ def _plain_number(given: object) -> str:
 def _bound(limit: object, node: Node) -> str:
     """The limit as the value was written, as far as that is plain: a share as 50%, a size as 64 MiB."""
     given = plain(node)
-    if not isinstance(given, str) or not isinstance(limit, (int, float)):
+    if not isinstance(given, str) or not isinstance(limit, (int, float)) or given.strip().isdecimal():
         return str(limit)
     for parse, written in _WRITTEN:
-        try:
+        with suppress(ValueError):
             parse(given)
-        except ValueError:
-            continue
-        return written(limit)
+            # Three digits do not hold every limit.
+            return said if parse(said := written(limit)) == limit else str(limit)
     return str(limit)
 
 

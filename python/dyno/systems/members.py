@@ -88,12 +88,8 @@ class ClusterOptions(InnodbOptions):
     @model_validator(mode="after")
     def _settings_are_the_servers(self) -> Self:
         """A server refuses what it does not know, but only once a node is made, in words of its own."""
-        mine = type(self).model_fields
-        of_others = {name for kind in _kinds(ClusterOptions) for name in kind.model_fields} - mine.keys()
         for name in sorted(self.settings):
-            if name in of_others:
-                raise KeyProblem(name, f"'{name}' is an option of other kinds of clusters, and no setting of a server")
-            if meant := get_close_matches(name, mine, n=1, cutoff=_LIKE_AN_OPTION):
+            if meant := get_close_matches(name, type(self).model_fields, n=1, cutoff=_LIKE_AN_OPTION):
                 raise KeyProblem(name, f"unknown setting '{name}'; did you mean '{meant[0]}'?")
         return self
 
@@ -111,13 +107,6 @@ class ClusterOptions(InnodbOptions):
                 "lower innodb_buffer_pool_size",
             )
         return self
-
-
-def _kinds(of: type[ClusterOptions]) -> Iterator[type[ClusterOptions]]:
-    """All that are made of it, and theirs."""
-    for kind in of.__subclasses__():
-        yield kind
-        yield from _kinds(kind)
 
 
 O = TypeVar("O", bound=InnodbOptions)  # noqa: E741 - the options of one kind of server

@@ -27,8 +27,8 @@ _SHARES = {"p50": 0.5, "p90": 0.9, "p95": 0.95, "p99": 0.99, "p999": 0.999}
 _SHOWN = ("mean", "p50", "p95", "p99", "max")
 _CONNECTED = ("mysql", "postgresql")
 DRIVE = "dyno-core drive"
-_KEPT = ("errors.jsonl", "acknowledged-*")
-"""Of a run phase, beside its figures: the operations that failed, and what a ledger's store said it had taken."""
+_KEPT = ("errors.jsonl", "acknowledged-*", "in-doubt.jsonl")
+"""Of a run phase, beside its figures: operations that failed, what a store said it had taken, and rows in doubt."""
 ATTEMPTS = {"due_ns": pl.Int64, "sent_ns": pl.Int64, "ended_ns": pl.Int64, "operation": pl.String, "outcome": pl.String}
 """Columns of a run's attempts where a fault is struck; `outcome` is ok, or the kind of an error."""
 READS = {

@@ -261,11 +261,16 @@ class TsbsWorkload(Workload[TsbsOptions]):
         job = {key: value for key, value in self._job(rows, backend, seed).items() if key != "rate_per_s"}
         measured, result = self._ingest(runner, job)
         began_ns = time.time_ns()
-        with sql.connect(endpoint, limit=runner.limit) as connection:
-            for table in tsbs_stores.TABLES:
-                names = ", ".join(tsbs_figures.csv_columns(known, table))
-                files = str(folder / f"{table}-*.csv").replace("'", "''")
-                connection.rows(f"COPY {table} ({names}) FROM '{files}' (FORMAT csv, HEADER true)")
+        try:
+            with sql.connect(endpoint, limit=runner.limit) as connection:
+                for table in tsbs_stores.TABLES:
+                    names = ", ".join(tsbs_figures.csv_columns(known, table))
+                    files = str(folder / f"{table}-*.csv").replace("'", "''")
+                    connection.rows(f"COPY {table} ({names}) FROM '{files}' (FORMAT csv, HEADER true)")
+        except sql.SqlError:
+            # What files took is nothing that the store said it has.
+            (runner.folder / "ingest" / "result.json").unlink()
+            raise
         copied_s = (time.time_ns() - began_ns) / 1e9
         for table in tsbs_stores.TABLES:
             tsbs_figures.visible(endpoint, table, known["tables"][table]["rows"], runner.limit)

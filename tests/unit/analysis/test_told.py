@@ -119,11 +119,19 @@ def test_what_goes_up_and_down_is_a_mean_over_the_runs_that_had_it_and_nothing_i
     means = {0: [{"n1.heap_share": 0.2}, {"n1.heap_share": 0.4}, {}], 1: [{"heap": 5.0}] * 3}
     first, second = found({0: [{}] * 3, 1: [{}] * 3}, means=means)
     (share,) = first.gauges
-    assert (share.name, share.mean) == ("n1.heap_share", pytest.approx(0.3))
+    assert (share.name, share.mean, share.n) == ("n1.heap_share", pytest.approx(0.3), 2)
     assert share.ci is not None
     assert share.ci[0] < 0.3 < share.ci[1]
     assert [gauge.name for gauge in second.gauges] == ["heap"]
     assert first.counters == ()
+
+
+def test_what_says_nothing_is_no_figure_of_a_store_and_a_figure_below_zero_has_its_interval() -> None:
+    means = {0: [{"wsrep_received_bytes": 5.0, "load": -1.0}] * 2 + [{"load": -2.0}], 1: [{}] * 3}
+    first, _ = found({0: [{}] * 3, 1: [{}] * 3}, means=means)
+    (load,) = first.gauges
+    assert load.ci is not None
+    assert load.ci[0] < load.mean < load.ci[1]
 
 
 def test_runs_whose_server_kept_no_account_of_waits_say_so() -> None:

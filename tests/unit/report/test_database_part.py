@@ -31,7 +31,7 @@ def with_database(results: fake_results.FakeResults) -> Findings:
             n=3,
             counters=figures(1.0 + cell.index),
             waits=(WaitFigure(name="wait/io/<file>", clients=0.5, ci=(0.4, 0.6), us_per_op=40.0),),
-            gauges=(GaugeFigure(name=f"n{1 + cell.index % 2}.heap_share", mean=0.25, ci=(0.2, 0.3)),),
+            gauges=(GaugeFigure(name=f"n{1 + cell.index % 2}.heap_share", mean=0.25, ci=(0.2, 0.3), n=3),),
             remark="performance_schema was off",
         )
         for cell in results.study.cells

@@ -49,8 +49,9 @@ def test_what_decides_has_to_be_told_by_some_cell(tmp_path: Path) -> None:
     assert ":8: replicates.of: no cell has q.absent: there are q.point" in said
     said = problem(tmp_path, f"{ASKED}, batch: 10, singly: false", "q.point.warm")
     assert "no cell has q.point: there are b.point" in said
-    path = written(tmp_path, STUDY.format(workload=ASKED, of="q.point.warm"))
-    assert dyno.study.load(path, Rooms.open().kinds()).replicates.of == "q.point.warm"
+    for of in ("q.point.warm", "warm", "cpu.util"):
+        path = written(tmp_path, STUDY.format(workload=ASKED, of=of))
+        assert dyno.study.load(path, Rooms.open().kinds()).replicates.of == of
 
 
 def test_a_form_that_no_query_has_is_told(tmp_path: Path) -> None:

@@ -157,6 +157,13 @@ def test_rows_are_counted_by_what_became_of_them(
     assert found["ledger.present"] == present
 
 
+def test_of_what_nobody_acknowledged_nothing_can_be_lost() -> None:
+    result = told(sent=60, acknowledged=0)
+    result["ingest"]["acknowledges"] = False
+    found = tsbs_figures.audit(result, None, {}, lambda _table: 50, lambda _table: 50, lambda _table, _rows: 0)
+    assert (found["ledger.acknowledged"], found["ledger.lost"], found["tsbs.sent_and_absent"]) == (0, 0, 10)
+
+
 def test_rows_that_were_there_before_are_not_counted() -> None:
     before = {"tables": {"cpu": {"rows": 1000}}}
     found = tsbs_figures.audit(told(), before, {}, lambda _table: 1095, lambda _table: 0, lambda _table, _rows: 0)
