@@ -10,12 +10,14 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
+from dyno import sql
 from dyno.model.endpoint import Endpoint
 from dyno.workloads import tsbs_figures, tsbs_stores
 from dyno.workloads.tsbs import TsbsWorkload
 from dyno.workloads.tsbs_options import TsbsOptions, parsed
 
 QUESTDB = Endpoint("questdb", {"host": "127.0.0.1", "port": 1, "pg_port": 2, "ilp_port": 3})
+ASKED = Endpoint("questdb", {"host": "127.0.0.1", "port": 1})
 CRATEDB = Endpoint(
     "cratedb",
     {"host": "127.0.0.1", "port": 1, "pg_port": 2},
@@ -155,6 +157,25 @@ def test_rows_are_counted_by_what_became_of_them(
     for name in ("lost", "phantom", "duplicated"):
         assert found[f"ledger.{name}"] == expected.get(name, 0), name
     assert found["ledger.present"] == present
+
+
+@pytest.mark.parametrize("told", ["table does not exist [table=cpu]", "table name is reserved [table=cpu]"])
+def test_a_table_that_is_still_to_be_made_or_just_being_made_is_waited_for(
+    told: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    left: list[int | str] = [7, told, told]
+
+    def asked(*_args: Any, **_kwargs: Any) -> int:
+        said = left.pop()
+        if isinstance(said, str):
+            raise sql.SqlError(said)
+        return said
+
+    monkeypatch.setattr(sql, "visible", asked)
+    assert tsbs_figures.visible(ASKED, "cpu", 7, 5.0) == 7
+    left.append("the log of cpu is suspended")
+    with pytest.raises(sql.SqlError, match="suspended"):
+        tsbs_figures.visible(ASKED, "cpu", 7, 5.0)
 
 
 def test_of_what_nobody_acknowledged_nothing_can_be_lost() -> None:
