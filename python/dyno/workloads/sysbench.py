@@ -209,6 +209,8 @@ class SysbenchWorkload(Workload[SysbenchOptions]):
         else:
             folder, _, name = str(at["socket"]).rpartition("/")
             where = [f"--pgsql-host={folder}", f"--pgsql-port={name.rpartition('.')[2]}"]
+        if prefix == "mysql":
+            where += [f"--mysql-ignore-errors={_TRIED_AGAIN}"]
         return [
             _program(),
             f"--db-driver={prefix}",
@@ -221,6 +223,12 @@ class SysbenchWorkload(Workload[SysbenchOptions]):
             f"--rand-type={self.options.rand_type}",
             f"--rand-seed={seed % 2**31 or 1}",  # 0 would stand for the time of day
         ]
+
+
+_TRIED_AGAIN = "1213,1020,1205,3101,1180"
+"""A deadlock, a record that changed, a lock waited for too long, as sysbench has it by itself; and the conflict that a
+group finds when it certifies (ER_TRANSACTION_ROLLBACK_DURING_COMMIT), or as it commits (ER_ERROR_DURING_COMMIT, of a
+deadlock), each of which would end it. All are counted, and `max_errors` is held against them."""
 
 
 @dataclass(frozen=True)

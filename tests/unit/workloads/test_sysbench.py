@@ -86,6 +86,7 @@ def test_reads_take_the_way_of_reads_where_there_is_one_and_say_where_there_is_n
     first = Saying(tmp_path, EVENTS)
     make(events=60, max_errors="5%").drive(first, cluster, seed=1)
     assert "--mysql-port=6446" in first.commands[0]
+    assert "--mysql-ignore-errors=1213,1020,1205,3101,1180" in first.commands[0], "a group's conflict does not end it"
 
 
 @pytest.mark.parametrize(
