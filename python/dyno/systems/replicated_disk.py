@@ -104,6 +104,8 @@ class ReplicatedDiskSystem(DiskCluster[ReplicatedDiskOptions]):
         self._alone = False
         self._in_step = False
         """Whether the other disk was seen to have all, since it was last begun to be copied or a fault was mended."""
+        self._complete = False
+        """Whether the other disk has all that was there when it was begun to be copied: before, it is of no use."""
         self._taking_over_since: float | None = None
         """When the node that has the disk was given up (time.monotonic), and the other has not taken over yet."""
         self._turn = threading.RLock()
@@ -190,7 +192,7 @@ class ReplicatedDiskSystem(DiskCluster[ReplicatedDiskOptions]):
             copy="everything" if everything else "nothing",
             until=until,
         )
-        self._alone, self._in_step = False, False
+        self._alone, self._in_step, self._complete = False, False, not everything
         self._heard = dict.fromkeys(NAMES, time.monotonic())
 
     def _start_server(self, node: _Node, run: int, until: Until) -> None:
@@ -403,10 +405,12 @@ class ReplicatedDiskSystem(DiskCluster[ReplicatedDiskOptions]):
         with self._turn:
             active, other = self._nodes[self._active], self._nodes[other_of(self._active)]
             # Who is off or stopped sees nothing; and one that does not reach the clients either is itself cut off.
+            # That holds for either of them: were one that is cut off to go on alone, it would acknowledge what is
+            # not on the other, which takes over then.
             if self._taking_over_since is not None:
                 self._go_on_taking_over(other, active)
                 return
-            looks = not (other.off or other.frozen) and other.side.serves
+            looks = not (other.off or other.frozen or self._alone) and self._complete and other.side.serves
             if looks and self._is_silent(active, heard=self._answers(active)) and self._reaches_clients(other):
                 self._taking_over_since = time.monotonic()
                 self._tell(f"{active.side.node} is silent: {other.side.node} takes over")
@@ -414,8 +418,9 @@ class ReplicatedDiskSystem(DiskCluster[ReplicatedDiskOptions]):
                 return
             if self._alone or active.off or active.frozen:
                 return
-            heard = self._takes(other) and active.side.mirroring() is not None
-            if self._is_silent(other, heard=heard):
+            sent = active.side.mirroring() if self._takes(other) else None
+            self._complete = self._complete or (sent is not None and sent.ready)
+            if self._is_silent(other, heard=sent is not None) and self._reaches_clients(active):
                 active.side.let_go()
                 self._alone = True
                 self._tell(f"{other.side.node} was given up: {active.side.node} goes on alone")
@@ -536,7 +541,7 @@ class ReplicatedDiskSystem(DiskCluster[ReplicatedDiskOptions]):
             now = active.side.mirroring()
             if now is None or not now.ready:
                 return False
-            self._in_step = self._in_step or now.behind == 0
+            self._complete, self._in_step = True, self._in_step or now.behind == 0
             return self._in_step or self.options.protocol != "A"
         return False
 

@@ -132,8 +132,8 @@ class Cluster:
             address=lambda name: name, virtual=lambda _: "v", take=self.take, heal=self.unreached.clear
         )
         self.system._answers = self.answers  # type: ignore[method-assign]
-        self.system._takes = lambda node: node.side.serves  # type: ignore[method-assign]
-        self.system._reaches_clients = lambda _: True  # type: ignore[method-assign]
+        self.system._takes = lambda node: node.side.serves and not self.unreached  # type: ignore[method-assign]
+        self.system._reaches_clients = lambda node: node.side.node not in self.unreached  # type: ignore[method-assign]
         self.system._start_server = self.start_server  # type: ignore[method-assign,assignment]
         self.system._manager = Manager(self.system._look, 1.0)
         for name in ("n1", "n2"):
@@ -312,3 +312,43 @@ def test_what_the_manager_did_is_in_the_notes(cluster: Cluster) -> None:
     cluster.is_silent("n1")
     cluster.look()
     assert any("n2 has taken over" in text for _, text in cluster.system.events())
+
+
+def test_a_node_that_is_cut_off_does_not_go_on_alone_though_it_missed_the_other_first(cluster: Cluster) -> None:
+    # What it acknowledged by itself was lost when the other took over.
+    cluster.unreached.add("n1")
+    cluster.system._heard["n2"] -= 10
+    cluster.look()
+    assert cluster.node("n1").side.sends_to == "n2", "it would acknowledge what the other has not"
+    cluster.system._heard["n1"] -= 10
+    cluster.look()
+    assert cluster.system.primary() == cluster.holder == "n2"
+
+
+def test_a_node_whose_other_is_cut_off_goes_on_alone(cluster: Cluster) -> None:
+    cluster.is_silent("n2")
+    cluster.look()
+    assert cluster.node("n1").side.sends_to == ""
+    assert cluster.system.primary() == cluster.holder == "n1"
+
+
+@pytest.mark.parametrize("lacks", ["what was written since", "what is copied still"])
+def test_a_disk_that_lacks_something_takes_nothing_over(cluster: Cluster, lacks: str) -> None:
+    if lacks == "what was written since":
+        cluster.is_silent("n2")
+        cluster.look()
+        cluster.unreached.clear()
+    else:
+        cluster.node("n1").side.now = Mirroring(ready=False, behind=5_000_000)
+        cluster.node("n2").off = True
+        cluster.system.mend(Struck("kill", ("n2",), 0), 10.0)
+    cluster.is_silent("n1")
+    cluster.look(3)
+    assert cluster.system._active == cluster.holder == "n1"
+    if lacks == "what is copied still":
+        cluster.unreached.clear()
+        cluster.node("n1").side.now = Mirroring(ready=True, behind=0)
+        cluster.look()
+        cluster.is_silent("n1")
+        cluster.look()
+        assert cluster.system.primary() == cluster.holder == "n2"
