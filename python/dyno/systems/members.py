@@ -15,7 +15,6 @@ from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import replace
-from difflib import get_close_matches
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, Self, TypeVar
@@ -46,7 +45,6 @@ ADMIN, ADMIN_PASSWORD = "dyno_admin", "dyno-admin"
 CATCHES_UP_S = 0.5
 """How far behind the others a node may be and count as in step: it is written to meanwhile."""
 
-_LIKE_AN_OPTION = 0.75  # as `primary` and `primaries` are; no two settings of servers are so like an option
 _DEFAULT_POOL = 128 << 20  # innodb_buffer_pool_size of MySQL and MariaDB
 _LOOK_EVERY_S = 0.05
 _ASK_LIMIT_S = 3.0
@@ -84,14 +82,6 @@ class ClusterOptions(InnodbOptions):
             "need; if left out they are in folders of one file system",
         ),
     ] = None
-
-    @model_validator(mode="after")
-    def _settings_are_the_servers(self) -> Self:
-        """A server refuses what it does not know, but only once a node is made, in words of its own."""
-        for name in sorted(self.settings):
-            if meant := get_close_matches(name, type(self).model_fields, n=1, cutoff=_LIKE_AN_OPTION):
-                raise KeyProblem(name, f"unknown setting '{name}'; did you mean '{meant[0]}'?")
-        return self
 
     @model_validator(mode="after")
     def _a_server_fits_in_its_node(self) -> Self:

@@ -17,6 +17,7 @@ import time
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, Self, TypeVar
 
@@ -43,6 +44,7 @@ the server says of itself."""
 _LONGEST_SOCKET_PATH = 107  # sun_path of unix(7) has 108 bytes, and ends in a zero
 _SIZE = re.compile(r"(?P<number>\d+) *(?P<unit>[KMGTPkmgtp]i?[Bb])")
 _SETTING = re.compile(r"[a-z][a-z0-9_]*(\.[a-z][a-z0-9_]*)?")
+_LIKE_AN_OPTION = 0.75  # as `primary` and `primaries` are; no two settings of servers are so like an option
 _LOOK_EVERY_S = 0.02
 _PATIENCE_S = 1.0  # with whoever is there and says nothing; doubled each time, for a server that is slow
 _LAST_LINES = 3
@@ -101,17 +103,24 @@ class ServerOptions(Frozen):
     @model_validator(mode="after")
     def _can_be_set(self) -> Self:
         """As far as that is known without the server, which would refuse to start."""
-        names = {*type(self).model_fields, *self.known}
         for name, value in sorted(self.settings.items()):
             if name in self.ours:
                 raise KeyProblem(name, f"{name} is dyno's own to set")
-            if name not in names and (meant := next((each for each in sorted(names) if _is_slip(name, each)), None)):
+            if meant := self._meant(name):
                 raise KeyProblem(name, f"unknown setting '{name}'; did you mean '{meant}'?")
             if (size := _SIZE.fullmatch(str(value))) and (own := self.units.get(size["unit"])):
                 raise KeyProblem(name, f"the server would not take '{value}': write {size['number']}{own}")
             if (can_be := self.choices.get(name)) and not _is_among(value, can_be):
                 raise KeyProblem(name, f"should be one of {', '.join(can_be)}; not '{value}'")
         return self
+
+    def _meant(self, name: str) -> str | None:
+        """What somebody meant by a name that is no setting: one that is a slip off, or like an option of dyno's own."""
+        if name in self.known:
+            return None
+        slips = (each for each in sorted({*type(self).model_fields, *self.known}) if _is_slip(name, each))
+        alike = get_close_matches(name, type(self).model_fields, n=1, cutoff=_LIKE_AN_OPTION)
+        return next(slips, None) or next(iter(alike), None)
 
 
 def _is_slip(name: str, meant: str) -> bool:
