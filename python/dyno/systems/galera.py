@@ -89,7 +89,9 @@ class GaleraOptions(ClusterOptions):
         Field(description="settings of the replication library, such as {evs.suspect_timeout: PT3S}"),
     ] = {}
     check_every: Annotated[PositiveDuration, Field(description="how often the manager asks each node")] = 0.5
-    dead_after: Annotated[int, Field(ge=1, description="answers that a node owes before it gets no clients")] = 3
+    silent_for: Annotated[
+        PositiveDuration, Field(description="how long a node has to be silent before it gets no clients")
+    ] = 3.0
 
     def of_member(self) -> MariadbOptions:
         """What each server is started with."""
@@ -237,7 +239,7 @@ class GaleraSystem(ManagedCluster[GaleraOptions]):
     _run: int = 0
 
     def __init__(self, options: GaleraOptions, place: Place) -> None:
-        super().__init__(options, place, options.dead_after)
+        super().__init__(options, place, options.silent_for)
 
     @classmethod
     def opens_directly(cls, options: GaleraOptions) -> str | None:
@@ -329,7 +331,7 @@ class GaleraSystem(ManagedCluster[GaleraOptions]):
         addresses = {name: self.network.address(name) for name in self.names}
         self._balancer.start(self.network.words(CLIENT), self.network.address(CLIENT), _POOLS, addresses)
         self._lines = {name: self._line(name) for name in self.names}
-        self._patience = Patience(self.options.dead_after)
+        self._patience = Patience(self.options.silent_for)
         self._manager = Manager(self._look, self.options.check_every)
         self._look()
         self._manager.start()

@@ -20,11 +20,11 @@ class ManagedCluster(ServerCluster[M]):
     _balancer: Balancer | None = None
     _manager: Manager | None = None
 
-    def __init__(self, options: M, place: Place, dead_after: int) -> None:
-        """A node that has not answered `dead_after` times in a row counts as dead."""
+    def __init__(self, options: M, place: Place, silent_for: float) -> None:
+        """A node that has not answered for so many seconds counts as dead."""
         super().__init__(options, place)
         self._lines: dict[str, Line] = {}
-        self._patience = Patience(dead_after)
+        self._patience = Patience(silent_for)
 
     def provision(self, limit: float) -> dict[str, str]:
         """Haproxy too."""

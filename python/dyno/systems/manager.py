@@ -109,14 +109,24 @@ def held(lock: threading.RLock, limit: float) -> Iterator[None]:
 
 
 class Patience:
-    """How often in a row each node has not answered."""
+    """How long each node has been silent.
 
-    def __init__(self, most: int) -> None:
-        """`most` times is once too often."""
-        self._most = most
+    By the clock and not by how many answers it owes: one that was killed refuses at once, one that is cut off has each
+    question wait, and the same setting is to be the same time for both.
+    """
+
+    def __init__(self, silent_for: float) -> None:
+        """A node that has not answered for so many seconds, nor twice in a row, counts as dead."""
+        self._silent_for = silent_for
+        self._begun = time.monotonic()
+        self._heard: dict[str, float] = {}
         self._missed: dict[str, int] = {}
 
     def told(self, node: str, *, answered: bool) -> bool:
         """Whether a node counts as alive after it was asked once more."""
+        now = time.monotonic()
+        if answered:
+            self._heard[node] = now
         self._missed[node] = 0 if answered else self._missed.get(node, 0) + 1
-        return self._missed[node] < self._most
+        # Twice: whoever asks may have been kept from asking for as long.
+        return self._missed[node] < 2 or now - self._heard.get(node, self._begun) < self._silent_for

@@ -22,7 +22,7 @@ from dyno import sql
 from dyno.hosts.networks import CLIENT
 from dyno.model.base import InvalidRun, RunError
 from dyno.model.endpoint import READ_ONLY, Endpoint
-from dyno.model.units import Duration, PositiveDuration
+from dyno.model.units import Duration, PositiveDuration, format_duration
 from dyno.systems.balancer import Balancer
 from dyno.systems.base import Place
 from dyno.systems.cluster import Role
@@ -93,7 +93,9 @@ class MysqlReplicationOptions(MysqlClusterOptions):
         Field(description="whether a commit waits until a replica has it in its relay log"),
     ] = "async"
     check_every: Annotated[PositiveDuration, Field(description="how often the manager writes to the source")] = 0.5
-    dead_after: Annotated[int, Field(ge=1, description="writes in a row without an answer that make a source dead")] = 3
+    silent_for: Annotated[
+        PositiveDuration, Field(description="how long a source has to answer no write before another is promoted")
+    ] = 3.0
     promote: Annotated[
         Literal["most-advanced", "behind"],
         Field(
@@ -131,7 +133,7 @@ class MysqlReplicationSystem(ManagedCluster[MysqlReplicationOptions]):
     _address: str = ""
 
     def __init__(self, options: MysqlReplicationOptions, place: Place) -> None:
-        super().__init__(options, place, options.dead_after)
+        super().__init__(options, place, options.silent_for)
         self._changing = threading.RLock()
         """Held by whoever changes who follows whom: the manager, and whoever mends."""
         self._followers: set[str] = set()
@@ -163,7 +165,7 @@ class MysqlReplicationSystem(ManagedCluster[MysqlReplicationOptions]):
     def form(self, deadline: float) -> None:
         """The most advanced is the source; the others follow; then the manager begins."""
         self._followers, self._halted, self._given_up_at = set(), set(), None
-        self._patience = Patience(self.options.dead_after)
+        self._patience = Patience(self.options.silent_for)
         sets = dict(zip(self.names, together(*(self._replica(name).executed for name in self.names)), strict=True))
         self._source = most_advanced(sets)
         self._address = self.network.virtual(0)
@@ -351,9 +353,9 @@ class MysqlReplicationSystem(ManagedCluster[MysqlReplicationOptions]):
         self._halted.discard(new)
         self.network.take(self._address, new)
         self._given_up_at = None
-        self._patience = Patience(self.options.dead_after)
+        self._patience = Patience(self.options.silent_for)
         self._tell(
-            f"{old} did not answer {self.options.dead_after} times in a row; {new} was promoted within {took:.3f} s"
+            f"{old} was silent for {format_duration(self.options.silent_for)}; {new} was promoted within {took:.3f} s"
         )
         self._have_all_follow()
         self._read_from(set(self._followers))
@@ -426,6 +428,8 @@ class MysqlReplicationSystem(ManagedCluster[MysqlReplicationOptions]):
         """
         with suppress(sql.SqlError), closing(self._line(name, _STEP_S)) as line:
             ((_, _, host),) = line.rows(_FOLLOWS)
+            if name not in self._followers:
+                line.rows("STOP REPLICA")  # before it is asked what it has, which would else become more
             if name not in self._followers and not self._source_has_all_of(line):
                 self._halted.discard(name)
                 self._tell(f"{name} has what {self._source} has not, and follows nobody")

@@ -27,12 +27,12 @@ def told(*runs: RunRecord) -> list[str]:
 
 def test_what_differs_in_nodes_and_seconds_alone_is_told_once_with_its_median() -> None:
     assert told(
-        run(1, 0, (11.2, "n1 did not answer 3 times in a row; n2 was promoted within 0.085 s"), (9.0, "n3 joined")),
-        run(2, 0, (11.4, "n1 did not answer 3 times in a row; n3 was promoted within 0.2 s")),
-        run(3, 0, (11.9, "n2 did not answer 3 times in a row; n1 was promoted within 1 s"), ok=False),
+        run(1, 0, (11.2, "n1 was silent for 3 s; n2 was promoted within 0.085 s"), (9.0, "n3 joined")),
+        run(2, 0, (11.4, "n1 was silent for 3 s; n3 was promoted within 0.2 s")),
+        run(3, 0, (11.9, "n2 was silent for 3 s; n1 was promoted within 1 s"), ok=False),
         run(4, 1),
     ) == [
-        "The cluster's manager in 2 of 2 runs, 1.3 s after the fault (median): a node did not answer 3 times in a row; "
+        "The cluster's manager in 2 of 2 runs, 1.3 s after the fault (median): a node was silent for 3 s; "
         "a node was promoted within 0.143 s (median; 0.085 to 0.2 s) (mode=async).",
         "The cluster's manager in 1 of 2 runs: a node joined (mode=async).",
     ]

@@ -192,12 +192,32 @@ def test_who_writes_goes_on_as_long_as_it_serves(now: str | None, serving: list[
     assert next_writer(now, serving) == next_one
 
 
-def test_a_node_counts_as_dead_after_so_many_answers_in_a_row_that_it_owes() -> None:
-    patience = Patience(3)
-    assert [patience.told("n1", answered=False) for _ in range(3)] == [True, True, False]
+@pytest.mark.parametrize("waits_s", [0.0, 1.0])
+def test_a_node_counts_as_dead_once_it_was_silent_for_so_long_however_long_each_question_waits(
+    monkeypatch: pytest.MonkeyPatch, waits_s: float
+) -> None:
+    # By the number of answers one that was cut off was borne three times as long as one that was killed.
+    now = [100.0]
+    monkeypatch.setattr("dyno.systems.manager.time.monotonic", lambda: now[0])
+    patience = Patience(5.0)
+    assert patience.told("n1", answered=True)
+    alive, looks = True, 0
+    while alive:
+        now[0] += 0.5 + waits_s
+        looks += 1
+        alive = patience.told("n1", answered=False)
+    assert 105.0 <= now[0] <= 105.0 + 0.5 + waits_s
+    assert looks == (10 if not waits_s else 4)
     assert patience.told("n1", answered=True)
     assert patience.told("n1", answered=False)
-    assert patience.told("n2", answered=False)
+
+
+def test_a_node_that_owes_one_answer_is_not_dead_though_nobody_asked_for_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [100.0]
+    monkeypatch.setattr("dyno.systems.manager.time.monotonic", lambda: now[0])
+    patience = Patience(5.0)
+    now[0] += 60
+    assert [patience.told("n1", answered=False) for _ in range(2)] == [True, False]
 
 
 @pytest.mark.parametrize(
