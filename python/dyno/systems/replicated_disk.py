@@ -491,6 +491,8 @@ class ReplicatedDiskSystem(DiskCluster[ReplicatedDiskOptions]):
         """
         assert self._manager is not None
         until = Until.within(_TAKE_OVER_S, self.place.logs / "disks")
+        # First: the other one may live, and acknowledges by itself what it cannot send any more.
+        self.network.give_up(self.network.virtual(0), self._active)
         node.side.unserve()
         self._open(node, until)
         self._manager.go_on()

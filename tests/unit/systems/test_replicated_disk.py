@@ -124,12 +124,18 @@ class Cluster:
         """Which step fails, and how often from now on."""
         self.unreached: set[str] = set()
         self.holder = "n1"
+        self.held_at: dict[str, str] = {}
+        """Who had the address at each step."""
         host = SimpleNamespace(expect_mounts=lambda point: point, unmount=lambda _: None, run=self.run)
         place = Place(host=host, data=folder, logs=folder, core="")  # type: ignore[arg-type]
         kind = ReplicatedDiskSystem
         self.system = kind(kind.Options.model_validate({"silent_for": "1 s", **options}), place)
         self.system._network = SimpleNamespace(  # type: ignore[assignment]
-            address=lambda name: name, virtual=lambda _: "v", take=self.take, heal=self.unreached.clear
+            address=lambda name: name,
+            virtual=lambda _: "v",
+            take=self.take,
+            give_up=self.give_up,
+            heal=self.unreached.clear,
         )
         self.system._answers = self.answers  # type: ignore[method-assign]
         self.system._takes = lambda node: node.side.serves and not self.unreached  # type: ignore[method-assign]
@@ -146,12 +152,17 @@ class Cluster:
         first.side.processes = (Program(self.told, "n1 as it was"),)  # type: ignore[misc,assignment]
 
     def step(self, name: str) -> None:
+        self.held_at[name] = self.holder
         if self.fails.get(name, 0) > 0:
             self.fails[name] -= 1
             raise RunError(f"{name} failed")
 
     def run(self, words: list[str], **_more: Any) -> None:
         self.step(words[0])
+
+    def give_up(self, _address: str, node: str) -> None:
+        if self.holder == node:
+            self.holder = ""
 
     def take(self, _address: str, node: str) -> None:
         self.holder = ""
@@ -352,3 +363,12 @@ def test_a_disk_that_lacks_something_takes_nothing_over(cluster: Cluster, lacks:
         cluster.is_silent("n1")
         cluster.look()
         assert cluster.system.primary() == cluster.holder == "n2"
+
+
+def test_clients_are_told_nothing_by_one_whose_disk_the_other_takes_over(cluster: Cluster) -> None:
+    # It may live, and acknowledges by itself once the other takes nothing from it any more: that was lost.
+    cluster.held_at.clear()
+    cluster.is_silent("n1")
+    cluster.look()
+    assert cluster.held_at == {"open": "", "mount": "", "start": "", "ready": "", "take": ""}
+    assert cluster.holder == "n2"
