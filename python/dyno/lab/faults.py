@@ -246,6 +246,8 @@ def stale_reads(measured: Measured, struck_ns: int | None, give_up_s: float | No
         found.add("staleness_max", None, max(longest or 0.0, give_up_s * 1e3), why)
     elif longest is not None:
         found.known["staleness_max"] = longest
+    elif answered.height and not stale.height:
+        found.known["staleness_max"] = 0.0  # else the median would be of those runs alone that read something stale
     return found
 
 

@@ -104,7 +104,8 @@ def outage(
         earliest, back = None, None
     else:
         earliest = _first_success(attempts, struck_ns, longest)
-        back = _back(attempts, longest[1] if longest else struck_ns, from_ns, struck_ns, until_ns, late_s)
+        begin = longest[1] if longest else struck_ns
+        back = _back(attempts, begin, from_ns, struck_ns, mended_ns, until_ns, late_s)
     first_s = None if earliest is None else (earliest.ended_ns - struck_ns) / _S
     watched_s = (until_ns - struck_ns) / _S
     back_s = None if back is None else (back - struck_ns) / _S
@@ -195,12 +196,19 @@ def _in_time(each: Attempt, late_s: float) -> bool:
 
 
 def _back(
-    attempts: Sequence[Attempt], begin: int, from_ns: int, struck_ns: int, until_ns: int, late_s: float
+    attempts: Sequence[Attempt],
+    begin: int,
+    from_ns: int,
+    struck_ns: int,
+    mended_ns: int | None,
+    until_ns: int,
+    late_s: float,
 ) -> int | None:
-    """From when on those who ask are served as before, but for a twentieth.
+    """From when on those who ask are served as before, but for a twentieth, and stay so until mending.
 
     By the requests that are due from then on: a backlog that is worked off at once is no sign of it, since those
-    requests were due before.
+    requests were due before. What mending does to requests is not of the fault: windows count whose requests were
+    answered or late before it.
     """
     former = [each for each in attempts if each.due_ns >= from_ns and each.ended_ns < struck_ns]
     wanted = SHARE * sum(_in_time(each, late_s) for each in former) / len(former) if former else SHARE
@@ -213,7 +221,11 @@ def _back(
         low, high = bisect_left(times, start), bisect_left(times, start + window)
         return low < high and in_time[high] - in_time[low] >= wanted * (high - low)
 
+    before = until_ns - window if mended_ns is None else mended_ns - window - round(late_s * _S)
+    relapsed = max((start for start in (begin, *times) if start <= before and not as_before(start)), default=begin)
     for start in (begin, *times):
+        if start < relapsed:
+            continue
         if start + 2 * window > until_ns:
             return None
         if as_before(start) and as_before(start + window):

@@ -254,6 +254,15 @@ def looked_for(rows: list[tuple[Any, ...]], until_s: float = 10.0) -> Measured:
     return Measured(complete=True, responses={}, reads=reads, job={"readers": {"give_up_s": 2.0}}, **whole)
 
 
+def test_where_no_read_was_stale_the_longest_staleness_is_none_at_all() -> None:
+    # Without it the median of many runs was of those alone that had read something stale.
+    fresh = looked_for([read(2.0, "seen", 2.0), read(3.0, "timeout", None)])
+    assert stale_reads(fresh, None, 1.0).known == {"stale_reads": 0, "reads_unseen": 0, "staleness_max": 0}
+    assert "staleness_max" not in stale_reads(looked_for([read(3.0, "timeout", None)]), None, 1.0).known
+    cut_off = looked_for([read(2.0, "seen", 2.0), read(9.9, "stale", None)])
+    assert "staleness_max" not in stale_reads(cut_off, None, 1.0).known
+
+
 def test_of_a_row_that_was_never_seen_it_is_known_how_long_it_was_looked_for_and_no_more() -> None:
     """A replica 20 s behind: rows come late or not at all, and of those that come late the longest took 1.9 s."""
     rows = [read(2.0, "stale", 1900.0), read(3.0, "stale", None), read(5.0, "stale", None), read(7.0, "seen", 2.0)]

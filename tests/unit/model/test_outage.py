@@ -263,3 +263,36 @@ def test_a_gap_of_any_length_is_found_where_it_was_put(gap_ms: int, after_ms: in
     assert said.outage_s is not None
     assert math.isclose(said.outage_s, gap_ms / 1000, abs_tol=(every_ms + 1) / 1000)
     assert said.first_success_s == pytest.approx((end - 10_000 + 1) / 1000)
+
+
+def test_a_service_that_is_interrupted_again_before_mending_is_not_as_before_until_after_that() -> None:
+    # It counted as back after the first: what the second cost was in no figure but that of failed requests.
+    attempts = two_gaps((10_000, 15_000), (18_000, 22_900))
+    said = found(attempts, mended_s=26)
+    assert said.outage_s == pytest.approx(5.002)
+    assert said.former_throughput_s == pytest.approx(12.9, abs=0.06)
+    assert said.lost_work == pytest.approx(990, abs=6)
+
+
+@pytest.mark.parametrize("takes_s", [0.20, 0.22])
+def test_a_service_that_is_slowed_down_is_not_as_before_while_its_queue_still_grows(takes_s: float) -> None:
+    """50 requests a second by 8 clients, each of which takes so long from the fault on until mending, 20 s later."""
+    free = [0.0] * 8
+    attempts = []
+    for number in range(3000):
+        due = number / 50
+        client = min(range(8), key=free.__getitem__)
+        sent = max(due, free[client])
+        free[client] = sent + (takes_s if 10 <= sent < 30 else 0.002)
+        attempts.append(Attempt(round(due * S), round(sent * S), round(free[client] * S), ok=True))
+    said = found(attempts, mended_s=30, until_s=60)
+    assert said.former_throughput_s is not None
+    assert 17 < said.former_throughput_s < 25
+    assert said.lost_work > 500
+
+
+def test_what_mending_does_to_requests_is_not_of_the_fault() -> None:
+    """Back after 2 s; the node that comes back holds everybody up for a second from mending on."""
+    held = [Attempt(at, at, 21_500 * MS, True) for at in range(20_000 * MS, 21_500 * MS, 10 * MS)]
+    attempts = [*steady(0, 10_000), *steady(12_000, 20_000), *held, *steady(21_500, 30_000)]
+    assert found(attempts, mended_s=20).former_throughput_s == pytest.approx(2.0, abs=0.01)
