@@ -54,7 +54,7 @@ def test_the_length_of_a_planted_stop_is_found_by_the_attempts(
 
 
 def kill_study(budget: str | None = None, **workload: Any) -> Study:
-    options = {"threads": 4, "rate": 200, "duration": "5 s", "reconnect": {"first": "1 ms", "most": "10 ms"}}
+    options = {"threads": 4, "rate": 200, "duration": "12 s", "reconnect": {"first": "1 ms", "most": "10 ms"}}
     given = {**options, "limits": {"connect": "1 s", "read": "2 s", "write": "2 s"}, **workload}
     plan = FaultPlan(fault=Fault(kind="kill", lasts=0.5), from_s=1.5, to_s=2.0, late_s=0.5, whole_s=30.0)
     study = make_study({"fault": ("kill",)}, min=2, max=2, retries=0, of="first_success", budget=budget)
@@ -130,7 +130,7 @@ def test_rows_that_go_missing_are_all_found(workspace: Path, monkeypatch: pytest
         self.forget("UPDATE ledger SET payload = 'x' WHERE client = 2 AND number = 4")
 
     monkeypatch.setattr(OneNode, "mend", forgetful)
-    run = carried_out(kill_study(budget="1 s", duration="4 s"), workspace).runs[0]
+    run = carried_out(kill_study(budget="1 s", duration="12 s"), workspace).runs[0]
     assert (run.outcome, run.cause) == (Outcome.OK, None)
     assert run.responses["rows_lost"] == 3
     assert run.responses["rows_altered"] == 1

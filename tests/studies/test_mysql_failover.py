@@ -20,6 +20,7 @@ __all__ = ["dyno", "home"]
 STUDY = Path(__file__).parents[2] / "studies" / "mysql-failover.yaml"
 SOLUTIONS = ("gr-eventual", "async", "semi-sync", "galera")
 ASYNCHRONOUS = "async"
+_OF_TIME = {"former_throughput", "lost_work"}
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="nodes have networks of their own, which takes root")
 
@@ -39,16 +40,20 @@ def test_each_cluster_fails_over_for_real_and_is_audited(dyno: Dyno, tmp_path: P
         assert faulted["role"] == "primary"
         assert run["measured_from_ns"] < faulted["at_ns"] < faulted["mended_ns"] < faulted["whole_ns"]
         assert faulted["interrupted"]
-        assert 0 < responses["outage"] <= responses["first_success"] <= responses["former_throughput"]
+        assert 0 < responses["outage"] <= responses["first_success"]
         assert responses["requests_failed"] > 0
-        assert responses["lost_work"] > 0
         assert 10 < responses["redundancy"] - responses["rejoin"] < 11, "it is mended 10 s after it was struck"
         assert responses["rejoin"] > 0
         assert faulted["mended_ns"] < run["measured_to_ns"], "clients see it come back"
-        # A group takes longer to have a node again than this scale goes on.
-        assert {**responses, **faulted["at_least"]}["rejoin_outage"] > 0
+        # A group takes longer to have a node again than this scale goes on, and on a busy machine to be as before too.
+        seen = {**responses, **faulted["at_least"]}
+        assert seen["rejoin_outage"] > 0
+        assert seen["former_throughput"] > 0
+        assert seen["lost_work"] > 0
+        if "former_throughput" in responses:
+            assert responses["former_throughput"] >= responses["first_success"]
         assert responses["interruptions"] >= 1
-        assert faulted["at_least"].keys() <= {"staleness_max", "rejoin_outage"}
+        assert faulted["at_least"].keys() <= {"staleness_max", "rejoin_outage", *_OF_TIME}
         # Whoever is asked says the same, the one that was killed too: redundancy is whole again.
         assert faulted["audits"].keys() == {"clients", "n1", "n2", "n3"}
         assert len({json.dumps(found, sort_keys=True) for found in faulted["audits"].values()}) == 1
