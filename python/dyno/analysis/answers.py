@@ -373,7 +373,8 @@ def gather(cell_of: Mapping[int, int], given: Mapping[int, Sequence[Given]]) -> 
             if first is each or (cell, name) in answers.varying:
                 continue
             found = difference(first, each)
-            if found.kind not in ("equal", "error"):
+            both_failed = first.error is not None and each.error is not None
+            if found.kind != "equal" and not (found.kind == "error" and both_failed):
                 answers.varying[cell, name] = f"run {first.run} and run {each.run}: {found.told}"
     return answers
 
