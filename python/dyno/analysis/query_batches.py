@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Hashable, Iterator, Sequence
 
+from dyno.analysis.cells import intervals
 from dyno.analysis.table import Table
 from dyno.model.answers import IN_BATCH, BatchCell, BatchFinding, QueryAnswer, QueryFinding
 from dyno.model.findings import CellSummary
@@ -16,8 +18,32 @@ def batches(
     """Of each query and number of clients, the best and the worst of those cells that compare with the most others.
 
     They do whose answers are the same, whose CPUs are of one kind, and who promise the same of a commit where they are
-    of several kinds. Nothing is claimed of what is not apart: a reader sees both with their intervals.
+    of several kinds. Nothing is claimed of what is not apart: a reader sees both with their intervals. The best and the
+    worst of many are apart by luck alone more often than two that were named before: they are where intervals are that
+    hold for all pairs of all these at once (Bonferroni).
     """
+    asked = tuple(_asked(study, table, found, cells))
+    pairs = sum(math.comb(len(alike), 2) for _, _, alike, _ in asked)
+    confidence = 1 - (1 - study.replicates.confidence) / max(pairs, 1)
+    for query, count, alike, left_out in asked:
+        together = intervals(study, table, f"{query}.throughput", confidence)
+        best, worst = max(alike, key=lambda one: one.mean), min(alike, key=lambda one: one.mean)
+        of_best, of_worst = together.get(best.cell), together.get(worst.cell)
+        yield BatchFinding(
+            query=query.partition(".")[2],
+            workers=count,
+            best=best,
+            worst=worst,
+            of=len(alike),
+            left_out=left_out,
+            apart=of_best is not None and of_worst is not None and of_worst[1][1] < of_best[1][0],
+        )
+
+
+def _asked(
+    study: Study, table: Table, found: Sequence[QueryFinding], cells: Sequence[CellSummary]
+) -> Iterator[tuple[str, int, list[BatchCell], int]]:
+    """Each query and number of clients with the cells that compare, and how many were left out."""
     workers = {cell.index: cell.workload.options.get("workers") for cell in study.cells}
     for each in found:
         if not each.query.startswith(f"{IN_BATCH}."):
@@ -25,24 +51,14 @@ def batches(
         summaries = {
             one.cell: one for one in cells if one.response == f"{each.query}.throughput" and one.mean is not None
         }
-        asked = [one for one in each.answers if one.cell in summaries and not one.varies]
-        for count in sorted({value for one in asked if isinstance(value := workers[one.cell], int)}):
-            here = [one for one in asked if workers[one.cell] == count]
+        measured = [one for one in each.answers if one.cell in summaries and not one.varies]
+        for count in sorted({value for one in measured if isinstance(value := workers[one.cell], int)}):
+            here = [one for one in measured if workers[one.cell] == count]
             groups = _groups(study, table, here)
             most = max(dict.fromkeys(groups), key=groups.count)
             alike = [_cell(summaries[one.cell]) for one, group in zip(here, groups, strict=True) if group == most]
-            if len(alike) < 2:
-                continue
-            best, worst = max(alike, key=lambda one: one.mean), min(alike, key=lambda one: one.mean)
-            yield BatchFinding(
-                query=each.query.partition(".")[2],
-                workers=count,
-                best=best,
-                worst=worst,
-                of=len(alike),
-                left_out=len(here) - len(alike),
-                apart=best.ci is not None and worst.ci is not None and worst.ci[1] < best.ci[0],
-            )
+            if len(alike) > 1:
+                yield each.query, count, alike, len(here) - len(alike)
 
 
 def _groups(study: Study, table: Table, asked: Sequence[QueryAnswer]) -> list[Hashable]:
