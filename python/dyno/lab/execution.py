@@ -307,7 +307,7 @@ class Execution:
         found = stale_reads(measured, None if struck is None else struck.at_ns, give_up_of(measured))
         if striker is not None and struck is not None and plan is not None:
             self._outage = outage_of(measured, struck, striker.mended_ns, plan.late_s)
-            found.update(responses_of(striker, struck, self._outage))
+            found.update(responses_of(striker, struck, self._outage, attempted=measured.attempts is not None))
         self._used |= found.known
         self._withheld, self._at_least = found.unknown, found.at_least
 

@@ -168,9 +168,14 @@ def outage_of(measured: Measured, struck: Struck, mended_ns: int | None, late_s:
     return outage(attempts, from_ns=since, struck_ns=struck.at_ns, mended_ns=mended_ns, until_ns=until, late_s=late_s)
 
 
-def responses_of(striker: Striker, struck: Struck, found: Outage | None) -> Found:
-    """The responses of a fault; what was not over when it was last looked at is no value of them."""
+def responses_of(striker: Striker, struck: Struck, found: Outage | None, *, attempted: bool = True) -> Found:
+    """The responses of a fault; what was not over when it was last looked at is no value of them.
+
+    Of a driver that keeps no attempts (`attempted`) there are only those of the cluster.
+    """
     told = _wholeness(striker, struck)
+    if not attempted:
+        return told
     if found is None:
         why = "nothing succeeded in the measured part before the fault, or it was struck outside of it"
         told.unknown |= dict.fromkeys(("outage", "first_success", "former_throughput", "lost_work"), why)

@@ -75,6 +75,13 @@ class TsbsWorkload(Workload[TsbsOptions]):
         """Of rows."""
         return self.options.rate if self.options.action != "queries" else None
 
+    def measured_seconds(self) -> float | None:
+        """Where rows come at a rate whether they are taken or not; queries last as long as they take."""
+        given = self.options
+        if given.action != "load" or given.rate is None:
+            return None
+        return len(tsbs_stores.TABLES) * given.scale * (given.seconds // given.interval) / given.rate
+
     def data_key(self) -> dict[str, Any]:
         """Rows that are there beforehand, or none in tables that are; and the packed rows, which are made with them."""
         given = self.options
@@ -85,8 +92,7 @@ class TsbsWorkload(Workload[TsbsOptions]):
     def data_bytes(self) -> int:
         """About as rows take in a store."""
         given = self.options
-        seconds = (given.until - parsed(given.start)).total_seconds()
-        rows = len(tsbs_stores.TABLES) * given.scale * (seconds / given.interval)
+        rows = len(tsbs_stores.TABLES) * given.scale * (given.seconds / given.interval)
         return 0 if given.action == "load" else round(rows * _BYTES_OF_ROW)
 
     def load(self, runner: Runner, endpoint: Endpoint, seed: int) -> None:

@@ -134,6 +134,11 @@ class TsbsOptions(Frozen):
         return self
 
     @property
+    def seconds(self) -> float:
+        """How much time the rows are of, those of `mixed_end` excepted."""
+        return (self.until - parsed(self.start)).total_seconds()
+
+    @property
     def until(self) -> datetime:
         """Rows are before it, those of `mixed_end` excepted."""
         if self.end is not None:

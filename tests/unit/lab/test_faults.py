@@ -191,6 +191,14 @@ def test_a_time_without_a_success_that_the_end_of_the_driver_cuts_off_leaves_how
     assert not found.at_least.keys() & found.known.keys()
 
 
+def test_of_a_driver_that_keeps_no_attempts_there_is_what_the_cluster_says() -> None:
+    striker = Striker(Fake(), plan(), seed=1, limit=1.0)
+    striker.mended_ns, striker.whole_ns = 20 * S, 21 * S
+    found = responses_of(striker, Struck("kill", ("n1",), 10 * S), None, attempted=False)
+    assert found.known == {"rejoin": 1, "redundancy": 11}
+    assert not found.unknown
+
+
 def told_of_return(whole_s: float | None) -> Found:
     """Struck at 10 s of 30 and mended at 20 s; nothing succeeds from 21 to 23 s."""
     striker = Striker(Fake(), plan(), seed=1, limit=1.0)

@@ -135,6 +135,25 @@ def test_a_screening_has_no_room_for_faults(tmp_path: Path, kinds: Kinds) -> Non
 
 KILL = "faults: {kill: {at: [1 s, 2 s]}}\n"
 
+CRATEDB = """
+study: loading
+question: What is lost?
+factors: {replicas: {none: {system.tables.replicas: 0}, one: {system.tables.replicas: 1}}}
+compare: replicas
+system: {kind: cratedb, config: {nodes: 3}}
+workload: {kind: tsbs, action: load, scale: 2, length: 1 h, rate: 100}
+"""
+
+
+def test_a_node_is_struck_while_rows_come_within_the_time_that_they_take_at_their_rate(tmp_path: Path) -> None:
+    """2 hosts x 360 times x 9 tables at 100 rows a second are 64.8 s."""
+    kinds = Rooms.open().kinds()
+    assert len(load(tmp_path, kinds, "faults: {kill: {at: [1 s, 60 s]}}\n", CRATEDB).cells) == 2
+    with pytest.raises(StudyError, match=r"the measured part ends after 64\.8 s"):
+        load(tmp_path, kinds, "faults: {kill: {at: [1 s, 70 s]}}\n", CRATEDB)
+    with pytest.raises(StudyError, match="give a rate"):
+        load(tmp_path, kinds, KILL, CRATEDB.replace(", rate: 100", ""))
+
 
 @pytest.mark.parametrize(
     ("old", "new", "said"),
