@@ -27,7 +27,7 @@ from dyno.model.devops import MEASUREMENTS
 from dyno.model.endpoint import Endpoint
 from dyno.model.run import BETWEEN, IN_TURN
 from dyno.model.saturation import DRIVER_IS_THE_LIMIT, EXHAUSTED, LEAST_SECONDS
-from dyno.model.units import PositiveDuration, format_percent
+from dyno.model.units import PositiveDuration, Share, format_percent
 from dyno.workloads import beside, devops_data, query_file, tsbs_figures
 from dyno.workloads.asking import COURSE
 from dyno.workloads.base import INTERVAL_COLUMNS, Checked, Measured, Runner, Workload
@@ -70,6 +70,14 @@ class ComingRows(Frozen):
     rate: Annotated[float, Field(gt=0, le=1e9, description="rows a second, taken or not (an open loop)")]
     workers: Annotated[int, Field(ge=1, le=256, description="who send them, each with a connection of its own")] = 1
     batch: Annotated[int, Field(ge=1, le=10**6, description="rows that are sent at once")] = 1000
+    order: Annotated[
+        Literal["in-order", "light", "heavy"],
+        Field(
+            description="light: 1 % of rows come a minute late or two intervals, the longer; heavy: 20 % an hour or "
+            "twenty"
+        ),
+    ] = "in-order"
+    duplicates: Annotated[Share, Field(le=1, description="share of rows that are sent twice")] = 0.0
     length: Annotated[
         PositiveDuration | None,
         Field(
@@ -209,7 +217,8 @@ class QueriesOptions(Frozen):
                 raise KeyProblem("ingest", "the rows that come reach beyond the year 9999") from None
             more = {"action": "mixed", "mixed_end": until, "rate": coming.rate}
             # What is there before is loaded alike, however rows come later.
-            more |= {} if loading else {"workers": coming.workers, "batch": coming.batch}
+            if not loading:
+                more |= coming.model_dump(include={"workers", "batch", "order", "duplicates"})
         return TsbsOptions(
             **more,
             queries=("single-groupby-1-1-1",),
