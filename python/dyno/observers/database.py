@@ -25,6 +25,8 @@ from dyno.observers.base import SAMPLE_COLUMNS, Observer
 _TRIALS = 4
 """Looks in a row before the drive, of which the smallest difference is what a look leaves behind: what the server does
 by itself may fall between two of them, and does not fall between all."""
+_MISSES = 3
+"""Looks in a row without an answer, after which the server cannot be asked: one is lost where a node of a cluster goes."""
 
 
 class Reading(NamedTuple):
@@ -94,14 +96,17 @@ class DatabaseObserver(Observer[DatabaseOptions]):
         return pl.DataFrame(rows, schema=SAMPLE_COLUMNS, orient="row")
 
     def _go_on(self, source: CounterSource) -> None:
-        period, due = 1 / self.options.hz, time.monotonic()
+        period, due, missed = 1 / self.options.hz, time.monotonic(), 0
         while self._failure is None:
             due = max(due + period, time.monotonic())  # after a late answer it asks no more often than before
             last = self._over.wait(due - time.monotonic())
             try:
                 self._readings.append(self._look(source))
+                missed = 0
             except RunError as error:
-                self._failure = error
+                missed += 1
+                if last or missed == _MISSES:
+                    self._failure = error
             if last:
                 return
 
