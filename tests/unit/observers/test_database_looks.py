@@ -7,11 +7,11 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from tests.making import until
 
 from dyno.model.base import RunError
 from dyno.model.counters import LOOKS, Counters
 from dyno.observers.database import DatabaseObserver, DatabaseOptions
+from tests.making import until
 
 
 class Source:
