@@ -26,7 +26,7 @@ _TRIALS = 4
 """Looks in a row before the drive, of which the smallest difference is what a look leaves behind: what the server does
 by itself may fall between two of them, and does not fall between all."""
 _MISSES = 3
-"""Looks in a row without an answer, after which a server cannot be asked: one is lost where a node of a cluster goes."""
+"""Looks in a row without an answer, after which it cannot be asked: one is lost where a node of a cluster goes."""
 
 
 class Reading(NamedTuple):
