@@ -243,8 +243,10 @@ def test_dyno_asks_its_queries_while_rows_come_for_just_as_long(name: str, place
         runner = runners()
         measured = made.drive(runner, endpoint, seed=1)
         found, status = measured.responses, measured.status
-        # Whole batches: the last one may have been due and not sent, and of the time until it was it has a part.
-        assert found["ingest.throughput"] == pytest.approx(2000, rel=0.05 + 2 / status["ingest.batches_due"])
+        # Of what came until the loader was told to end: 5 % of the batches may be missing, or one that was not sent,
+        # and besides one that may not be whole, and a part of another.
+        due = status["ingest.batches_due"]
+        assert found["ingest.throughput"] == pytest.approx(2000, rel=(max(0.05 * due, 1) + 2) / due)
         assert found["ingest.latency_p50"] > 0  # higher ones are not known where a batch was due and never sent
         assert found["b.single-groupby-1-1-1.latency_p99"] > 0
         assert status["ingest.overlap"] > 0.95

@@ -91,6 +91,9 @@ pub struct Ingest {
     bytes: u64,
     /// When the last batch was sent and answered, since the first could be; in seconds.
     sent_s: f64,
+    /// How long it took, without what was waited for after it was told to end where rows come at a rate; in seconds.
+    came_s: f64,
+    /// Of those that were sent, within that time.
     rows_per_s: f64,
     cpu_us_per_row: f64,
     tables: BTreeMap<String, OfTable>,
@@ -258,7 +261,7 @@ fn ingest(job: &Job, manifest: &Manifest, read: WasRead, did: &Did, moments: Mom
         })
         .sum();
     let cpu_s = moments.cpu.user_s + moments.cpu.system_s;
-    let seconds = moments.times.elapsed_s;
+    let seconds = moments.came_s;
     Ingest {
         transport: job.backend.transport(),
         split: serde_json::json!(job.split),
@@ -273,6 +276,7 @@ fn ingest(job: &Job, manifest: &Manifest, read: WasRead, did: &Did, moments: Mom
         metrics,
         bytes: did.bytes,
         sent_s: moments.sent_s,
+        came_s: moments.came_s,
         rows_per_s: if seconds > 0.0 {
             sent.total() as f64 / seconds
         } else {

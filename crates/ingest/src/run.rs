@@ -6,7 +6,7 @@ use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::mpsc::SyncSender;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -58,6 +58,8 @@ pub struct Moments {
     pub times: Times,
     /// Until the last batch was sent and answered.
     pub sent_s: f64,
+    /// For how long rows came: at a rate until it was told to end, since no batch is begun after that.
+    pub came_s: f64,
     /// Of the load.
     pub cpu: Cpu,
     /// Batches that were due and never sent.
@@ -82,6 +84,8 @@ struct Shared<'a> {
     unsent: AtomicU64,
     /// Of rows that are in doubt.
     doubtful: Mutex<Vec<Doubtful>>,
+    /// When somebody saw first that it is to end: what becomes due later nobody has to send.
+    told: OnceLock<Instant>,
     origin: Instant,
 }
 
@@ -102,7 +106,16 @@ impl Shared<'_> {
     }
 
     fn is_over(&self) -> bool {
-        self.over.load(Ordering::Relaxed) || self.halt.load(Ordering::Relaxed)
+        let over = self.over.load(Ordering::Relaxed) || self.halt.load(Ordering::Relaxed);
+        if over {
+            self.told.get_or_init(Instant::now);
+        }
+        over
+    }
+
+    /// When it was told to end; now where nobody saw that yet.
+    fn told(&self) -> Instant {
+        self.told.get().copied().unwrap_or_else(Instant::now)
     }
 
     /// Waits until then; false where it is over before.
@@ -200,6 +213,7 @@ impl Load<'_> {
             sent_ns: AtomicU64::new(0),
             unsent: AtomicU64::new(0),
             doubtful: Mutex::default(),
+            told: OnceLock::new(),
             origin: Instant::now(),
         };
         let collected = thread::scope(|scope| {
@@ -236,12 +250,16 @@ impl Load<'_> {
         self.moments.times.ended_ns = self.moments.times.measured_from_ns + nanoseconds(elapsed);
         self.moments.times.elapsed_s = elapsed.as_secs_f64();
         self.moments.sent_s = shared.sent_ns.load(Ordering::Relaxed) as f64 / 1e9;
+        // What was in hand when it was told to end may take long: what becomes due meanwhile nobody was to send.
+        let told = shared.told().saturating_duration_since(shared.origin);
+        let came = if open { told.min(elapsed) } else { elapsed };
+        self.moments.came_s = came.as_secs_f64();
         let last = take(&slates, open);
         self.give(&last, (shown_ns, nanoseconds(elapsed)), output, rows)?;
         did.add(&last);
         self.moments.unsent = shared.unsent.load(Ordering::Relaxed);
         if shared.cut.load(Ordering::Relaxed) || self.options.halt.load(Ordering::Relaxed) {
-            let due = self.due(elapsed);
+            let due = self.due(came);
             let behind = due.saturating_sub(did.rows.sent.total()) / u64::from(self.job.batch_rows);
             self.moments.unsent = self.moments.unsent.max(behind);
         }
@@ -267,7 +285,7 @@ impl Load<'_> {
         })
     }
 
-    /// How many rows of whole batches were due by then, where they come at a rate; of each worker one may not be whole.
+    /// How many rows of whole batches were due within that time, where they come at a rate; of each worker one may not be whole.
     fn due(&self, elapsed: Duration) -> u64 {
         let Some(rate) = self.job.rate_per_s else {
             return 0;
@@ -344,7 +362,6 @@ impl Load<'_> {
         let open = self.job.rate_per_s.is_some();
         let mut all = Did::nothing(open);
         let mut shown_ns = 0;
-        let mut told_to_end: Option<Instant> = None;
         loop {
             let next_ns = shown_ns + nanoseconds(self.job.interval);
             loop {
@@ -358,23 +375,17 @@ impl Load<'_> {
                 {
                     shared.over.store(true, Ordering::Relaxed);
                 }
-                if shared.is_over() {
-                    let since = *told_to_end.get_or_insert_with(Instant::now);
-                    if since.elapsed() > PATIENCE {
-                        interrupters
-                            .iter()
-                            .for_each(dyno_sql::Interrupter::interrupt);
-                    }
+                let over = shared.is_over();
+                if over && shared.told().elapsed() > PATIENCE {
+                    interrupters
+                        .iter()
+                        .for_each(dyno_sql::Interrupter::interrupt);
                 }
                 let left = Duration::from_nanos(next_ns).saturating_sub(shared.origin.elapsed());
                 if left.is_zero() {
                     break;
                 }
-                thread::sleep(left.min(if told_to_end.is_some() {
-                    Duration::from_millis(2)
-                } else {
-                    LOOK
-                }));
+                thread::sleep(left.min(if over { Duration::from_millis(2) } else { LOOK }));
             }
             let did = take(slates, open);
             self.give(&did, (shown_ns, next_ns), output, rows)?;
@@ -493,7 +504,7 @@ impl Worker<'_> {
         if !self.shared.wait_until(due.unwrap_or(origin)) {
             self.shared.cut.store(true, Ordering::Relaxed);
             // One that became due as it was told to end is no sign of being late.
-            if due.is_some_and(|due| due + LOOK <= Instant::now()) {
+            if due.is_some_and(|due| due + LOOK <= self.shared.told()) {
                 self.shared.unsent.fetch_add(1, Ordering::Relaxed);
             }
             return false;

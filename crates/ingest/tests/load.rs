@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::thread::{self, JoinHandle};
+use std::time::Duration;
 
 use dyno_ingest::{Format, IngestResult, Job, Manifest, Options, feed, ingest, pack};
 use serde_json::{Value, json};
@@ -76,6 +77,10 @@ fn packed(folder: &Folder, text: &str) -> Manifest {
 }
 
 fn load(folder: &Folder, changes: Value) -> IngestResult {
+    load_until(folder, changes, Arc::default())
+}
+
+fn load_until(folder: &Folder, changes: Value, halt: Arc<AtomicBool>) -> IngestResult {
     let mut job = json!({"format": 1, "data": folder.at("data"), "backend": {"kind": "null"}, "seed": 7, "interval_ms": 50});
     for (key, value) in changes.as_object().unwrap() {
         job[key] = value.clone();
@@ -84,7 +89,7 @@ fn load(folder: &Folder, changes: Value) -> IngestResult {
     let options = Options {
         out: &folder.at("out"),
         progress: false,
-        halt: Arc::new(AtomicBool::new(false)),
+        halt,
         versions: BTreeMap::new(),
     };
     ingest(&job, &options).unwrap()
@@ -303,6 +308,38 @@ fn answering(times: usize, status: &'static str) -> (u16, JoinHandle<u64>) {
         lines
     });
     (port, server)
+}
+
+#[test]
+fn what_becomes_due_after_it_was_told_to_end_was_not_to_be_sent() {
+    // A batch that was in hand for a second made eighteen more of them due, and the rate one that was not reached.
+    let folder = Folder::new();
+    packed(&folder, &rows(100, 5));
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let halt = Arc::new(AtomicBool::new(false));
+    let told = Arc::clone(&halt);
+    let server = thread::spawn(move || {
+        let (stream, _) = listener.accept().unwrap();
+        let mut stream = BufReader::new(stream);
+        request(&mut stream).unwrap();
+        told.store(true, Ordering::Relaxed);
+        thread::sleep(Duration::from_secs(1));
+        let answer = b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nno\n";
+        stream.get_mut().write_all(answer).unwrap();
+    });
+    let asked = json!({"backend": questdb(port), "rate_per_s": 2000, "batch_rows": 50});
+    load_until(&folder, asked, halt);
+    server.join().unwrap();
+    let found = result(&folder);
+    assert_eq!(
+        (found["ended_by"].as_str(), found["ingest"]["sent"].as_u64()),
+        (Some("signal"), Some(50))
+    );
+    assert!(found["elapsed_s"].as_f64().unwrap() > 1.0);
+    let (unsent, rate) = (&found["open"]["unsent"], &found["ingest"]["rows_per_s"]);
+    assert!(unsent.as_u64().unwrap() <= 2, "{unsent}");
+    assert!((300.0..2100.0).contains(&rate.as_f64().unwrap()), "{rate}");
 }
 
 fn request(stream: &mut BufReader<TcpStream>) -> Option<Vec<u8>> {

@@ -397,7 +397,7 @@ class QueriesWorkload(Workload[QueriesOptions]):
                 f"rows came during {format_percent(shared)} of the batches only: give more (ingest.length), or ask "
                 "fewer (batch)"
             )
-        # What each of them had in hand when it was told to end is no sign of being late.
+        # What became due for each of them just as it was told to end is no sign of being late.
         if unsent > max((1 - _LEAST_SHARED) * due, coming.workers):
             raise InvalidRun(
                 f"the rate was not reached: {reached:.4g} rows a second were taken, and {coming.rate:g} came (ingest)"

@@ -209,7 +209,7 @@ def test_one_slow_answer_at_the_end_of_a_batch_is_no_rate_that_was_not_reached(t
 COMING = {"batch": 3, "queries": ["point"], "data": {"source": "tsbs"}, "ingest": {"rate": 100.0, "length": "1 d"}}
 
 
-def came(*, rows: int, until_s: float, unsent: int = 0) -> dict[str, Any]:
+def came(*, rows: int, until_s: float, unsent: int = 0, told_s: float | None = None) -> dict[str, Any]:
     """What a loader leaves that was told to end."""
     of_batches = {"count": 3, "errors": {}, "throughput_per_s": 1.0, "latency_us": None, "service_us": None}
     return {
@@ -229,7 +229,13 @@ def came(*, rows: int, until_s: float, unsent: int = 0) -> dict[str, Any]:
         "cpu": {"user_s": 0.0, "system_s": 0.0},
         "backend": {"kind": "questdb", "effective": {}, "status": {}},
         "versions": {},
-        "ingest": {"sent": rows, "acknowledged": rows, "in_doubt": 0, "resent": 0},
+        "ingest": {
+            "sent": rows,
+            "acknowledged": rows,
+            "in_doubt": 0,
+            "resent": 0,
+            "rows_per_s": rows / (until_s if told_s is None else told_s),
+        },
     }
 
 
@@ -254,6 +260,13 @@ def test_rows_that_came_meanwhile_have_figures_of_their_own(tmp_path: Path, monk
     assert measured.status["ingest.overlap"] == 1.0
     assert measured.responses["b.point.throughput"] == 1.5
     assert json.loads((tmp_path / "run.json").read_text())["ingest"]["words"] == ["loader"]
+
+
+def test_the_rate_of_rows_that_came_is_until_their_loader_was_told_to_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    measured = driven_meanwhile(tmp_path, monkeypatch, came(rows=300, until_s=5.0, told_s=3.0))
+    assert measured.responses["ingest.throughput"] == 100.0
 
 
 @pytest.mark.parametrize(
