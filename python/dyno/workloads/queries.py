@@ -44,6 +44,10 @@ _QUANTILES = {"p50": 0.5, "p90": 0.9, "p95": 0.95, "p99": 0.99, "p999": 0.999}
 _TIME_UNITS = {"sqlite": "ns", "questdb": "us", "duckdb": "us", "cratedb": "ms", "postgresql": "s"}
 _EXPLAIN = {"sqlite": "EXPLAIN QUERY PLAN "}
 _LEAST_REACHED = 0.99
+_MAY_BE_LATE_S = 0.25
+"""By so much the last query of a batch may be sent late, however short its schedule: of the clients, which are threads,
+one computes at a time, and what one of them decodes, or the machine does besides, holds the others up for as long.
+"""
 _LEAST_SHARED = 0.95
 _ENOUGH_S = 120.0
 _MOST_S = 10**9
@@ -491,7 +495,8 @@ class QueriesWorkload(Workload[QueriesOptions]):
                 # The last one is due before the end of the batch by a step of the rate. Latencies count from when a
                 # query was due, so that they say nothing of whether the store kept up.
                 due_s = (given.batch - 1) / given.rate
-                if due_s < _LEAST_REACHED * elapsed - max(batch["services_ms"]) / 1000:
+                late_s = elapsed - max(batch["services_ms"]) / 1000 - due_s
+                if late_s > max((1 - _LEAST_REACHED) * elapsed, _MAY_BE_LATE_S):
                     raise InvalidRun(
                         f"the rate was not reached: the batch of {name} took {elapsed:.3g} s, and its {given.batch} "
                         f"queries were due within {due_s:.3g} s ({given.rate:g} a second)"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -204,6 +205,23 @@ def test_a_rate_that_was_not_reached_makes_the_run_invalid(tmp_path: Path) -> No
 def test_one_slow_answer_at_the_end_of_a_batch_is_no_rate_that_was_not_reached(tmp_path: Path) -> None:
     slow = {"elapsed_s": 2.2, "latencies_ms": [10.0, 10.0, 2000.0], "services_ms": [10.0, 10.0, 2000.0]}
     assert driven(tmp_path, left(errors=0, **slow), [POINT], batch=3, rate=10.0, queries=["point"]).responses
+
+
+@pytest.mark.parametrize(("schedule_s", "late_s", "reached"), [(1, 0.02, True), (1, 0.3, False), (100, 0.9, True)])
+def test_a_last_query_that_is_sent_late_by_a_moment_is_no_rate_that_was_not_reached(
+    schedule_s: int, late_s: float, reached: bool, tmp_path: Path
+) -> None:
+    """Twenty milliseconds at the end of a second are two hundredths of it, and no sign of a driver that is too slow."""
+    count = 10 * schedule_s + 1
+    took = {"elapsed_s": schedule_s + late_s + 0.01, "latencies_ms": [10.0] * count, "services_ms": [10.0] * count}
+    with nullcontext() if reached else pytest.raises(InvalidRun, match="the rate was not reached"):
+        driven(tmp_path, left(errors=0, **took), [POINT], batch=count, rate=10.0, queries=["point"])
+
+
+def test_a_driver_that_is_always_a_little_too_slow_is_found(tmp_path: Path) -> None:
+    took = {"elapsed_s": 102.01, "latencies_ms": [10.0] * 1001, "services_ms": [10.0] * 1001}
+    with pytest.raises(InvalidRun, match="the rate was not reached"):
+        driven(tmp_path, left(errors=0, **took), [POINT], batch=1001, rate=10.0, queries=["point"])
 
 
 COMING = {"batch": 3, "queries": ["point"], "data": {"source": "tsbs"}, "ingest": {"rate": 100.0, "length": "1 d"}}
