@@ -138,8 +138,7 @@ def came(folder: Path, complaint: str) -> Came:
         from_ns=result["measured_from_ns"],
         to_ns=result["ended_ns"],
         # Until it was told to end: what was in hand then was due before, however long it took.
-        responses={"ingest.throughput": told["rows_per_s"]}
-        | {f"ingest.{name}": value for name, value in kept.items()},
+        responses={"ingest.throughput": told["rows_per_s"]} | {f"ingest.{name}": value for name, value in kept.items()},
         withheld={f"ingest.{name}": why for name, why in measured.withheld.items() if name.startswith("latency_")},
         status={f"ingest.{name}": float(value) for name, value in counts.items()},
     )
