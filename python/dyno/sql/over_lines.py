@@ -6,7 +6,7 @@ That process is `dyno.systems.duckdb_server`, which says what is in the lines.
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from socket import socket as Socket  # noqa: N812 - a variable here is called as its module is
 from typing import Any
@@ -15,6 +15,8 @@ from dyno.sql.base import Arrival, Connection, SqlError
 
 _OF_TIME = ("TIMESTAMP", "DATE")
 """How the names of its types begin that are told as ISO 8601."""
+_OF_FLOATS = ("FLOAT", "DOUBLE")
+"""Its types that have NaN and infinities; what else may be marked as they are is a STRUCT, and stays one."""
 
 
 class _Duckdb:
@@ -35,9 +37,9 @@ class _Duckdb:
         said = self._asked(asked)
         columns = said.get("columns")
         self.description = [(name, kind) for name, kind in columns] if columns else None
-        times = [kind.startswith(_OF_TIME) for _, kind in columns or ()]
+        read = [_reading(kind) for _, kind in columns or ()]
         self._rows = [
-            [_moment(value) if time else value for time, value in zip(times, row, strict=True)]
+            [value if how is None else how(value) for how, value in zip(read, row, strict=True)]
             for row in said.get("rows", ())
         ]
 
@@ -78,6 +80,17 @@ def duckdb(socket: Socket) -> Connection:
 
 def _sent(value: Any) -> Any:
     return value.isoformat() if isinstance(value, datetime) else value
+
+
+def _reading(kind: str) -> Callable[[Any], Any] | None:
+    """What makes a value of a column of its type out of what stands in a line; None where that is the value."""
+    if kind in _OF_FLOATS:
+        return _float
+    return _moment if kind.startswith(_OF_TIME) else None
+
+
+def _float(value: Any) -> Any:
+    return float(value["f"]) if isinstance(value, dict) else value
 
 
 def _moment(value: Any) -> Any:

@@ -8,8 +8,9 @@ Python's lock while it works. In and out go lines of JSON:
     {"sql": "INSERT ...", "many": [[1], [2]]}   -> {"columns": [], "rows": []}
     what was refused                            -> {"error": "..."}
 
-Times are ISO 8601, what JSON has no form for is text. SIGTERM ends it: what it holds is then in the file, and no log
-is left. What it is started with is one JSON object: `database`, `socket`, `config`.
+Times are ISO 8601, what JSON has no form for is text; NaN and the infinities, which JSON has no number for, are
+`{"f": "nan"}`, `{"f": "inf"}` and `{"f": "-inf"}`, since NULL is another answer. SIGTERM ends it: what it holds is then
+in the file, and no log is left. What it is started with is one JSON object: `database`, `socket`, `config`.
 """
 
 from __future__ import annotations
@@ -120,7 +121,11 @@ def _as_json(value: Any) -> Any:
         return value.isoformat()
     if isinstance(value, Decimal):
         return int(value) if value == value.to_integral_value() else float(value)
-    return None if isinstance(value, float) and not math.isfinite(value) else value
+    if isinstance(value, float) and not math.isfinite(value):
+        return {"f": str(value)}
+    if isinstance(value, (list, tuple)):
+        return [_as_json(each) for each in value]
+    return {key: _as_json(each) for key, each in value.items()} if isinstance(value, dict) else value
 
 
 if __name__ == "__main__":
