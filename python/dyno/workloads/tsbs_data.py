@@ -62,6 +62,17 @@ class Rows:
         except (OSError, ValueError):
             return None
 
+    def known(self) -> dict[str, Any]:
+        """What is known of them since they were made. Raises RunError where that is gone."""
+        found = self.packed()
+        if found is None:
+            raise RunError(
+                f"{self.folder()}: what is known of the rows that were loaded first is there no more, so that nobody "
+                "can tell whether others are lost; run the study again, which makes them anew, and keep the folder "
+                "until it ends"
+            )
+        return found
+
     def make(self, runner: Runner) -> dict[str, Any]:
         """Make them where they are not there; what is known of them. Raises RunError."""
         folder = self.folder()

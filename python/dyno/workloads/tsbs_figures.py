@@ -230,7 +230,8 @@ def audit(
     different_of: Callable[[str], int],
     landed_of: Callable[[str, set[tuple[str, int]]], int],
 ) -> dict[str, float]:
-    """Rows by what became of them, in the terms of a ledger; `before` are those that were there when it began.
+    """Rows by what became of them, in the terms of a ledger; `before` are those that were there when it began, None
+    where there were none.
 
     Where a row may have come twice it counts once: else one that is there twice would stand for one that is lost. Rows
     in doubt are looked for one by one: else one that arrived would stand for an acknowledged one that is lost.
@@ -239,7 +240,7 @@ def audit(
     sums = dict.fromkeys(("acknowledged", "present", "lost", "phantom", "duplicated", "altered", "foreign"), 0)
     absent = 0
     for table, counts in told["tables"].items():
-        earlier = before["tables"][table]["rows"] if before else 0
+        earlier = before["tables"][table]["rows"] if before is not None else 0
         present = present_of(table) - earlier
         once = present
         if told["duplicated"] or counts["resent"]:

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import json
 import re
 from dataclasses import replace
 from datetime import date, datetime, timedelta, timezone
+from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from pydantic import ValidationError
 
 from dyno import sql
+from dyno.model.base import RunError
 from dyno.model.endpoint import Endpoint
 from dyno.workloads import tsbs_figures, tsbs_stores
 from dyno.workloads.tsbs import TsbsWorkload
@@ -183,6 +187,31 @@ def test_of_what_nobody_acknowledged_nothing_can_be_lost() -> None:
     result["ingest"]["acknowledges"] = False
     found = tsbs_figures.audit(result, None, {}, lambda _table: 50, lambda _table: 50, lambda _table, _rows: 0)
     assert (found["ledger.acknowledged"], found["ledger.lost"], found["tsbs.sent_and_absent"]) == (0, 0, 10)
+
+
+def test_without_a_count_of_the_rows_before_nothing_is_said_of_later_ones(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of a cache that was emptied meanwhile they had counted as none: what was there before stood for what is lost."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setattr(tsbs_figures, "there", lambda *_: 195)
+    runner = loaded(tmp_path, told())
+    made = workload(action="mixed", rate=5.0, mixed_end="2016-01-03", queries=["lastpoint"])
+    folder = made._rows("questdb").folder()
+    with pytest.raises(RunError, match=f"{folder}: what is known .* is there no more.*run the study again"):
+        made.check(runner, QUESTDB, 1)
+    folder.mkdir(parents=True)
+    (folder / "manifest.json").write_text(json.dumps({"tables": {"cpu": {"rows": 100}}}))
+    assert made.check(runner, QUESTDB, 1).wrong == "5 rows that were acknowledged are absent"
+
+
+def loaded(folder: Path, result: dict[str, Any]) -> Any:
+    """The runner of a load that left this."""
+    out = folder / "run" / "ingest"
+    out.mkdir(parents=True)
+    (out / "result.json").write_text(json.dumps(result))
+    (out / "in-doubt.jsonl").write_text("")
+    return SimpleNamespace(folder=out.parent, logs=folder / "logs", limit=5.0)
 
 
 def test_rows_that_were_there_before_are_not_counted() -> None:
