@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import time
 from dataclasses import replace
 from datetime import date, datetime, timedelta, timezone
 from pathlib import Path
@@ -16,7 +17,8 @@ from pydantic import ValidationError
 from dyno import sql
 from dyno.model.base import RunError
 from dyno.model.endpoint import Endpoint
-from dyno.workloads import tsbs_figures, tsbs_stores
+from dyno.workloads import tsbs_figures, tsbs_output, tsbs_stores
+from dyno.workloads.foreign import Tool
 from dyno.workloads.tsbs import TsbsWorkload
 from dyno.workloads.tsbs_options import TsbsOptions, parsed
 
@@ -203,6 +205,27 @@ def test_without_a_count_of_the_rows_before_nothing_is_said_of_later_ones(
     folder.mkdir(parents=True)
     (folder / "manifest.json").write_text(json.dumps({"tables": {"cpu": {"rows": 100}}}))
     assert made.check(runner, QUESTDB, 1).wrong == "5 rows that were acknowledged are absent"
+
+
+def test_what_is_measured_of_queries_begins_when_all_of_them_were_made(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What the generator computed had been in what observers saw of the store."""
+    phases: list[tuple[str, int]] = []
+
+    def execute(_tool: Tool, _runner: Any, phase: str, _words: Any) -> str:
+        phases.append((phase, time.time_ns()))
+        return ""
+
+    monkeypatch.setattr(Tool, "execute", execute)
+    monkeypatch.setattr(tsbs_output, "queried", lambda *_: tsbs_output.Queried(100, 1.0, {}))
+    runner: Any = SimpleNamespace(folder=tmp_path, logs=tmp_path, limit=5.0)
+    measured = workload(action="queries", queries=["lastpoint", "high-cpu-1"]).drive(runner, CRATEDB, 1)
+    names = ["make-lastpoint", "make-high-cpu-1", "queries-lastpoint", "queries-high-cpu-1"]
+    assert [phase for phase, _ in phases] == names
+    assert measured.measured_from_ns is not None
+    assert phases[1][1] <= measured.measured_from_ns <= phases[2][1]
+    assert measured.responses["lastpoint.throughput"] == 100
 
 
 def loaded(folder: Path, result: dict[str, Any]) -> Any:
