@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dyno.analysis.answers import compare_rows, difference, gather, read
+from dyno.analysis.answers import difference, gather, read
+from dyno.model.alike import compare_rows
 from dyno.model.answers import ANSWER_COLUMNS
 from dyno.model.rows import digests, dumped
 
