@@ -43,6 +43,7 @@ class Given:
     relative: float
     absolute: float
     error: str | None
+    varies: str
     columns: tuple[str, ...]
     rows: int
     digest: str
@@ -81,6 +82,7 @@ def read(answers: pl.DataFrame | None) -> dict[int, list[Given]]:
                 relative=row["relative"],
                 absolute=row["absolute"],
                 error=row["error"],
+                varies=row.get("varies") or "",  # folders of an earlier dyno have no such column
                 columns=tuple(row["columns"] or ()),
                 rows=row["rows"] or 0,
                 digest=row["digest"] or "",
@@ -148,7 +150,9 @@ class Answers:
     of_cell: dict[int, dict[str, dict[Question, Given]]] = field(default_factory=dict)
     """Cell -> part and query -> question -> answer."""
     varying: dict[tuple[int, str], str] = field(default_factory=dict)
-    """Cell and part and query -> how the answer of one of its own runs differs from that of another."""
+    """Cell and part and query -> how the answer of one of its own runs differs from that of another, or from what the
+    same run was answered when it asked again.
+    """
     _found: dict[tuple[int, int, str], str] = field(default_factory=dict)
 
     def queries(self, cell: int) -> tuple[str, ...]:
@@ -211,6 +215,8 @@ def gather(cell_of: Mapping[int, int], given: Mapping[int, Sequence[Given]]) -> 
     for run, cell in sorted(cell_of.items()):
         for each in given.get(run, ()):
             name = f"{each.part}.{each.query}"
+            if each.varies:
+                answers.varying.setdefault((cell, name), f"run {each.run}, asked again: {each.varies}")
             known = answers.of_cell.setdefault(cell, {}).setdefault(name, {})
             first = known.setdefault(each.question, each)
             if first is each or (cell, name) in answers.varying:

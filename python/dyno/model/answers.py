@@ -34,6 +34,7 @@ ANSWER_COLUMNS: Final[dict[str, Any]] = {
     "relative": pl.Float64,
     "absolute": pl.Float64,
     "error": pl.String,
+    "varies": pl.String,
     "columns": pl.List(pl.String),
     "rows": pl.Int64,
     "digest": pl.String,
@@ -52,7 +53,8 @@ ANSWER_COLUMNS: Final[dict[str, Any]] = {
 where both are the same. `keys` are the columns, from 0, that an ordered answer is ordered by; empty where every row has
 its place. `digest` is of the rows in their order and `digest_of_set` of the same in any; `first` has the first rows and
 `whole` all of them where they are few, as JSON (see `dyno.model.rows`). `error` is what the store said instead of an
-answer. `warm_ms` has each time that it was asked again, `client_ms` the driver's own CPU time of one answer.
+answer. The first answer is kept; `varies` says how one that came when it was asked again differs, null where none does.
+`warm_ms` has each time that it was asked again, `client_ms` the driver's own CPU time of one answer.
 """
 
 Alike = Literal["equal", "order", "ties", "values", "rows", "columns", "error", "unknown"]

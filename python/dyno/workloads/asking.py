@@ -25,7 +25,8 @@ import polars as pl
 
 from dyno import sql
 from dyno.hosts import Process
-from dyno.model.answers import ANSWER_COLUMNS
+from dyno.model.alike import compare_rows
+from dyno.model.answers import ANSWER_COLUMNS, Rows
 from dyno.model.base import RunError
 from dyno.model.endpoint import Endpoint
 from dyno.model.rows import NotATime, digests, dumped, in_one_form
@@ -46,6 +47,11 @@ class Asked:
 
     question: Mapping[str, Any]
     answer: sql.Answer | None = None
+    """The first."""
+    again: sql.Answer | None = None
+    """The last of those after it, until it was compared."""
+    varies: str | None = None
+    """How one of those after it differed from the first, in words."""
     error: str | None = None
     cold_ms: float | None = None
     warm_ms: list[float] = field(default_factory=list)
@@ -60,8 +66,31 @@ class Asked:
             self.error = _without_statement(str(error), self.question["statement"])
             return None
         self.client_s.append(found.cpu_s)
-        self.answer = found.answer
+        if self.answer is None:
+            self.answer = found.answer
+        else:
+            self.again = found.answer
         return found.seconds * 1000
+
+    def compare(self) -> None:
+        """Hold the last answer against the first, and drop it: all that a question is answered may be large."""
+        again, self.again = self.again, None
+        # What is the same to the last bit, as most of them, takes no time to be seen.
+        if again is None or again == self.answer or self.varies is not None or self.answer is None:
+            return
+        given = self.question
+        try:
+            first, other = _in_one_form(given, self.answer), _in_one_form(given, again)
+        except _Unreadable as wrong:
+            self.error = str(wrong)
+            return
+        if len(self.answer.columns) != len(again.columns):
+            self.varies = f"{len(self.answer.columns)} columns against {len(again.columns)}"
+            return
+        found = compare_rows(
+            first, other, given["relative"], given["absolute"], ordered=given["ordered"], keys=given["keys"]
+        )
+        self.varies = found.told or None
 
 
 class Teller:
@@ -171,7 +200,8 @@ def _rows_coming(loading: Mapping[str, Any] | None, *, limit_s: float) -> Iterat
 
 
 def _singly(asked: Sequence[Asked], connection: sql.Connection, repeat: int, teller: Teller) -> dict[str, float]:
-    """Each once, and at once again as often as asked for."""
+    """Each once, and at once again as often as asked for; without the time in which answers are compared."""
+    beside_s, beside_cpu_s = 0.0, 0.0
     begun, cpu = time.perf_counter(), time.process_time()
     for each in asked:
         each.cold_ms = each.ask(connection)
@@ -180,10 +210,14 @@ def _singly(asked: Sequence[Asked], connection: sql.Connection, repeat: int, tel
             if (took := each.ask(connection)) is not None:
                 each.warm_ms.append(took)
             teller.asked(each.question, took)
+            since, since_cpu = time.perf_counter(), time.process_time()
+            each.compare()
+            beside_s += time.perf_counter() - since
+            beside_cpu_s += time.process_time() - since_cpu
     return {
         "count": sum(len(each.warm_ms) + (each.cold_ms is not None) for each in asked),
-        "elapsed_s": time.perf_counter() - begun,
-        "cpu_s": time.process_time() - cpu,
+        "elapsed_s": time.perf_counter() - begun - beside_s,
+        "cpu_s": time.process_time() - cpu - beside_cpu_s,
     }
 
 
@@ -287,14 +321,13 @@ def _kept(asked: Sequence[Asked]) -> list[tuple[Any, ...]]:
         if error is None and answer is not None:
             try:
                 found = _summed_up(question, answer, left)
-            except NotATime as wrong:
-                error = f"its answer cannot be read: {wrong}"
-            except _OtherColumns as wrong:
+            except _Unreadable as wrong:
                 error = str(wrong)
         row = {
             **{name: question.get(name) for name in ANSWER_COLUMNS},
             **found,
             "error": error,
+            "varies": each.varies,
             "cold_ms": each.cold_ms,
             "warm_ms": each.warm_ms,
             "client_ms": sorted(each.client_s)[len(each.client_s) // 2] * 1000 if each.client_s else None,
@@ -304,15 +337,22 @@ def _kept(asked: Sequence[Asked]) -> list[tuple[Any, ...]]:
     return rows
 
 
-class _OtherColumns(ValueError):
-    """An answer has not the columns that its query says."""
+class _Unreadable(ValueError):
+    """An answer has not the columns that its query says, or no time where it says that there is one."""
+
+
+def _in_one_form(question: Mapping[str, Any], answer: sql.Answer) -> Rows:
+    kinds = question["kinds"] or [None] * len(answer.columns)
+    if len(kinds) != len(answer.columns):
+        raise _Unreadable(f"gave {len(answer.columns)} columns, and the file says {len(kinds)}: {answer.columns}")
+    try:
+        return in_one_form(answer.rows, kinds, time_unit=question["time_unit"])
+    except NotATime as wrong:
+        raise _Unreadable(f"its answer cannot be read: {wrong}") from wrong
 
 
 def _summed_up(question: Mapping[str, Any], answer: sql.Answer, left: dict[tuple[str, str], int]) -> dict[str, Any]:
-    kinds = question["kinds"] or [None] * len(answer.columns)
-    if len(kinds) != len(answer.columns):
-        raise _OtherColumns(f"gave {len(answer.columns)} columns, and the file says {len(kinds)}: {answer.columns}")
-    rows = in_one_form(answer.rows, kinds, time_unit=question["time_unit"])
+    rows = _in_one_form(question, answer)
     in_order, of_set = digests(rows)
     cells = len(rows) * len(answer.columns)
     key = (question["part"], question["query"])

@@ -231,6 +231,18 @@ def test_a_cell_whose_runs_answer_one_question_in_two_ways_is_compared_with_none
     assert "not answer the same each time: run 1 and run 2" in found.why_unlike("q.point.warm", 0, found, 1)
 
 
+def test_a_cell_of_which_a_run_has_another_answer_when_it_asks_again_is_compared_with_none() -> None:
+    found = answers_of(answer([["x", 1]], varies="(x, 1) against (x, 2)"), answer([["x", 1]], run=2))
+    told = "not answer the same each time: run 1, asked again: (x, 1) against (x, 2)"
+    assert told in found.why_unlike("q.point.warm", 1, found, 2)
+    assert told in found.why_unlike("q.point.cold", 2, found, 1)
+
+
+def test_answers_of_a_folder_in_which_none_were_held_against_the_first_are_read() -> None:
+    frame = pl.DataFrame([answer([["x", 1]])], schema={"run": pl.Int64, **ANSWER_COLUMNS}).drop("varies")
+    assert gather({1: 1}, read(frame)).varying == {}
+
+
 @pytest.mark.parametrize("response", ["throughput", "q.point.warm"])
 def test_stores_that_were_asked_nothing_are_compared_as_ever(response: str) -> None:
     found = answers_of()

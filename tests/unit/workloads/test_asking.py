@@ -1,0 +1,97 @@
+"""The driver of workload queries without a store: what it makes of what it is answered, and what it keeps of it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from dyno import sql
+from dyno.model.answers import ANSWER_COLUMNS
+from dyno.workloads.asking import Asked, Teller, _kept, _singly
+
+QUESTION = {
+    "part": "q",
+    "query": "point",
+    "statement": "SELECT",
+    "kinds": ["text", "number"],
+    "time_unit": "us",
+    "ordered": False,
+    "keys": [],
+    "relative": 1e-9,
+    "absolute": 1e-12,
+}
+
+
+class Answering:
+    """A connection of which each answer is the next of some."""
+
+    def __init__(self, *answers: Sequence[tuple[Any, ...]]) -> None:
+        self._left = list(answers)
+
+    def timed(self, _statement: str) -> sql.Timed:
+        return sql.Timed(sql.Answer(("a", "b"), list(self._left.pop(0))), 0.001, 0.0005)
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+
+def asked_singly(*answers: Sequence[tuple[Any, ...]], **question: Any) -> dict[str, Any]:
+    """What is kept of a question, by column."""
+    connection: Any = Answering(*answers)
+    asked = Asked({**QUESTION, **question})
+    _singly([asked], connection, len(answers) - 1, Teller())
+    assert asked.again is None
+    (row,) = _kept([asked])
+    return dict(zip(ANSWER_COLUMNS, row, strict=True))
+
+
+A, B = ("x", 1), ("y", 0.3)
+
+
+def test_a_cold_answer_that_differs_from_the_warm_ones_is_seen() -> None:
+    """Only the last answer had been kept, and what the first was nobody knew."""
+    found = asked_singly([A], [("x", 2)], [("x", 2)])
+    assert found["varies"] == "(x, 1) against (x, 2)"
+    assert found["whole"] == '[["x",1]]'
+    assert asked_singly([A, B], [A, B], [A])["varies"].startswith("2 rows against 1 row")
+
+
+@pytest.mark.parametrize(
+    ("again", "question", "varies"),
+    [
+        ([A, B], {}, None),
+        ([B, A], {}, None),
+        ([B, A], {"ordered": True}, "the same 2 rows in another order: row 1 is (x, 1) against (y, 0.3)"),
+        ([A, ("y", 0.1 + 0.2)], {"ordered": True}, None),
+        ([A, ("y", 0.31)], {}, "(y, 0.3) against (y, 0.31)"),
+        ([A, ("y", None)], {}, "(y, 0.3) against (y, NULL)"),
+    ],
+)
+def test_an_answer_differs_as_those_of_two_stores_do(
+    again: list[tuple[Any, ...]], question: dict[str, Any], varies: str | None
+) -> None:
+    assert asked_singly([A, B], again, **question)["varies"] == varies
+
+
+def test_rows_alike_in_what_a_query_orders_by_may_change_places() -> None:
+    rows = [("x", 1), ("x", 2)]
+    assert asked_singly(rows, rows[::-1], ordered=True, keys=[0])["varies"] is None
+    assert asked_singly(rows, rows[::-1], ordered=True)["varies"] is not None
+
+
+def test_an_answer_that_cannot_be_read_when_asked_again_is_an_error() -> None:
+    times = {"kinds": ["text", "time"]}
+    found = asked_singly([("x", datetime(2016, 1, 1, tzinfo=UTC))], [("x", "soon")], **times)
+    assert found["error"] == "its answer cannot be read: 'soon' is no time"
+
+
+def test_no_figure_has_the_time_in_which_answers_are_compared(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Asked, "compare", lambda _: time.sleep(0.2))
+    connection: Any = Answering([A], [A], [A])
+    told = _singly([Asked(QUESTION)], connection, 2, Teller())
+    assert told["count"] == 3
+    assert told["elapsed_s"] < 0.2
