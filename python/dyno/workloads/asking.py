@@ -10,9 +10,11 @@ from __future__ import annotations
 
 import json
 import os
+import pickle
 import sys
 import threading
 import time
+import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -57,6 +59,7 @@ class Asked:
     warm_ms: list[float] = field(default_factory=list)
     client_s: list[float] = field(default_factory=list)
     plan: str | None = None
+    _packed: bytes | None = None
 
     def ask(self, connection: sql.Connection) -> float | None:
         """Once; the time of the answer in ms, None where there was an error."""
@@ -71,6 +74,21 @@ class Asked:
         else:
             self.again = found.answer
         return found.seconds * 1000
+
+    def pack(self) -> None:
+        """Keep the answer in a twentieth of its room: those of a batch may be gigabytes.
+
+        Summing it up would take several times as long as decoding it did, while other batches wait and rows come.
+        """
+        if self.answer is not None:
+            self._packed, self.answer = zlib.compress(pickle.dumps(self.answer), 1), None
+
+    def first(self) -> sql.Answer | None:
+        """The answer, packed or not."""
+        if self._packed is None:
+            return self.answer
+        unpacked: sql.Answer = pickle.loads(zlib.decompress(self._packed))
+        return unpacked
 
     def compare(self) -> None:
         """Hold the last answer against the first, and drop it: all that a question is answered may be large."""
@@ -270,6 +288,8 @@ def _batch(
         each.close()
     if wrong:
         raise RunError(f"a client of a batch ended: {wrong[0]}") from wrong[0]
+    for question in asked:
+        question.pack()
     told = {
         "elapsed_s": elapsed,
         "cpu_s": cpu,
@@ -316,7 +336,7 @@ def _kept(asked: Sequence[Asked]) -> list[tuple[Any, ...]]:
     left: dict[tuple[str, str], int] = {}
     rows = []
     for each in asked:
-        question, answer, error = each.question, each.answer, each.error
+        question, answer, error = each.question, each.first(), each.error
         found: dict[str, Any] = {}
         if error is None and answer is not None:
             try:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+import tracemalloc
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
@@ -11,7 +12,7 @@ import pytest
 
 from dyno import sql
 from dyno.model.answers import ANSWER_COLUMNS
-from dyno.workloads.asking import Asked, Teller, _kept, _singly
+from dyno.workloads.asking import Asked, Teller, _batch, _kept, _singly
 
 QUESTION = {
     "part": "q",
@@ -47,6 +48,35 @@ def asked_singly(*answers: Sequence[tuple[Any, ...]], **question: Any) -> dict[s
     assert asked.again is None
     (row,) = _kept([asked])
     return dict(zip(ANSWER_COLUMNS, row, strict=True))
+
+
+class Scanned:
+    """A connection that gives each time as many rows, each value an object of its own, as a store's are."""
+
+    ROWS = 5000
+
+    def timed(self, _statement: str) -> sql.Timed:
+        rows: list[tuple[Any, ...]] = [(f"host_{number % 20}", number * 1.5) for number in range(self.ROWS)]
+        return sql.Timed(sql.Answer(("a", "b"), rows), 0.001, 0.0005)
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+
+def test_the_answers_of_a_batch_that_is_over_take_little_room_and_are_those_that_came() -> None:
+    """All answers of all batches had been held as rows until the end: 2.3 GiB of a hundred of 100,000 rows."""
+    connect: Any = Scanned
+    tracemalloc.start()
+    try:
+        whole = connect().timed("")
+        of_one, _ = tracemalloc.get_traced_memory()
+        _, asked = _batch([Asked(QUESTION) for _ in range(8)], connect, 2, None, Teller())
+        of_all, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert of_all - of_one < of_one
+    assert all(each.first() == whole.answer for each in asked)
+    assert [row[list(ANSWER_COLUMNS).index("rows")] for row in _kept(asked)] == [Scanned.ROWS] * 8
 
 
 A, B = ("x", 1), ("y", 0.3)
