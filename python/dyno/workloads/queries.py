@@ -222,7 +222,7 @@ class QueriesOptions(Frozen):
             more = {"action": "mixed", "mixed_end": until, "rate": coming.rate}
             # What is there before is loaded alike, however rows come later.
             if not loading:
-                more |= coming.model_dump(include={"workers", "batch", "order", "duplicates"})
+                more |= coming.model_dump(mode="json", include={"workers", "batch", "order", "duplicates"})
         return TsbsOptions(
             **more,
             queries=("single-groupby-1-1-1",),

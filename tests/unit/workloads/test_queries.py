@@ -322,3 +322,10 @@ def test_a_determinate_question_without_an_answer_makes_the_run_invalid_and_a_ve
     measured = driven(tmp_path / "b", left(), [POINT, refused], form="verbatim")
     assert measured.errors == {"q.scan": {"refused": 1}}
     assert "q.scan.warm" not in measured.responses
+
+
+def test_rows_that_come_late_or_twice_do_so_while_queries_are_asked_and_not_when_they_are_loaded() -> None:
+    of = options(batch=3, data={"source": "tsbs"}, ingest={"rate": 90, "order": "heavy", "duplicates": "10%"})
+    loaded, coming = of.tsbs(loading=True), of.tsbs(loading=False)
+    assert (loaded.order, loaded.duplicates) == ("in-order", 0)
+    assert (coming.order, coming.duplicates) == ("heavy", 0.1)
