@@ -137,7 +137,7 @@ def _return_was_cut_short(struck: Faulted) -> bool:
 
 
 def _sum(found: Sequence[Audited], name: str) -> int:
-    return sum(int(getattr(each, name)) for each in found)
+    return sum(int(getattr(each, name) or 0) for each in found)
 
 
 def _errors(runs: Sequence[RunRecord], kind: str) -> int:

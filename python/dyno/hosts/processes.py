@@ -14,6 +14,8 @@ from dyno.model.base import RunError, Scalar
 NONE = "none"
 _SECCOMP = {"0": NONE, "1": "strict", "2": "filter"}
 _LIMITS = {"nofile": "Max open files", "memlock": "Max locked memory"}
+_OF_A_RUN = re.compile(r"/dyno-[0-9a-f]{8}(?![^/\0])")
+"""A temporary folder, which is another in each run and tells two of them apart in nothing else."""
 _NAMESPACES = ("cgroup", "ipc", "mnt", "pid", "user", "uts")
 
 
@@ -86,8 +88,9 @@ def _label(pid: int) -> str:
 
 
 def _environment(pid: int) -> str:
-    """As it was started with. But for our session's token, which only tells whose it is."""
-    words = Path(f"/proc/{pid}/environ").read_bytes().decode(errors="replace").split("\0")
+    """As it was started with. But for our session's token, which only tells whose it is, and folders of one run."""
+    text = Path(f"/proc/{pid}/environ").read_bytes().decode(errors="replace")
+    words = _OF_A_RUN.sub("/dyno-*", text).split("\0")
     return " ".join(sorted(word for word in words if word and not word.startswith(f"{TOKEN_VARIABLE}="))) or NONE
 
 

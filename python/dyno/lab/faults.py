@@ -15,7 +15,7 @@ import polars as pl
 from dyno.model.base import RunError
 from dyno.model.faults import Fault, FaultPlan, Struck
 from dyno.model.outage import Attempt, Outage, outage
-from dyno.model.run import Audited
+from dyno.model.run import AUDITED, Audited
 from dyno.model.units import counted, format_duration
 from dyno.workloads.base import Measured
 
@@ -218,10 +218,10 @@ def _wholeness(striker: Striker, struck: Struck) -> Found:
 
 def audited(status: Mapping[str, float]) -> Audited | None:
     """A workload's count of its rows, among what its check found; None where there is none."""
-    names = ("acknowledged", "present", "lost", "phantom", "duplicated", "altered", "foreign")
-    if any(f"ledger.{name}" not in status for name in names):
+    found = {name: status.get(f"ledger.{name}") for name in ("acknowledged", "present", *AUDITED)}
+    if any(value is None and name not in ("altered", "foreign") for name, value in found.items()):
         return None
-    return Audited(**{name: int(status[f"ledger.{name}"]) for name in names})
+    return Audited.model_validate({name: value if value is None else int(value) for name, value in found.items()})
 
 
 def stale_reads(measured: Measured, struck_ns: int | None, give_up_s: float | None) -> Found:

@@ -157,13 +157,15 @@ class Audited(Frozen):
     lost: int
     phantom: int
     duplicated: int
-    altered: int
-    foreign: Annotated[int, Field(description="rows that no client of the run can have written")] = 0
+    altered: Annotated[int | None, Field(description="None where nobody looked at what is in rows")]
+    foreign: Annotated[
+        int | None, Field(description="rows that no client of the run can have written; None where nobody looked")
+    ] = 0
 
     @property
     def responses(self) -> dict[str, float]:
         """By their names as responses of a run."""
-        return {f"rows_{name}": float(getattr(self, name)) for name in AUDITED}
+        return {f"rows_{name}": float(value) for name in AUDITED if (value := getattr(self, name)) is not None}
 
 
 class Faulted(Frozen):

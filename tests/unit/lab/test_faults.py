@@ -199,6 +199,18 @@ def test_of_a_driver_that_keeps_no_attempts_there_is_what_the_cluster_says() -> 
     assert not found.unknown
 
 
+def test_what_nobody_looked_at_of_rows_is_no_figure() -> None:
+    counts = {"acknowledged": 9, "present": 8, "lost": 1, "phantom": 0, "duplicated": 0}
+    status = {f"ledger.{name}": float(value) for name, value in counts.items()}
+    found = audited(status)
+    assert found is not None
+    assert found.responses == {"rows_lost": 1, "rows_phantom": 0, "rows_duplicated": 0}
+    whole = audited({**status, "ledger.altered": 2.0, "ledger.foreign": 0.0})
+    assert whole is not None
+    assert (whole.responses["rows_altered"], whole.responses["rows_foreign"]) == (2, 0)
+    assert audited({"ledger.acknowledged": 9.0}) is None
+
+
 def told_of_return(whole_s: float | None) -> Found:
     """Struck at 10 s of 30 and mended at 20 s; nothing succeeds from 21 to 23 s."""
     striker = Striker(Fake(), plan(), seed=1, limit=1.0)
