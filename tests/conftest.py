@@ -35,8 +35,15 @@ ON_THE_MACHINE = (
     "studies/test_ext4_journal.py",
     "studies/test_looking_glass_engines.py",
     "studies/test_mariadb_virtualization.py",
+    "unit/hosts/test_cgroups.py",
+    "unit/hosts/test_kernel.py",
+    "unit/hosts/test_leftovers.py",
+    "unit/lab/test_sites.py",
 )
-"""Tests that start servers, drive them, watch the machine and change it."""
+"""Tests that start servers, drive them, watch the machine and change it.
+
+All that wait to be alone on the machine are among them: in another process one would wait for a module to end.
+"""
 
 CLUSTERS = (
     "contract/test_clusters.py",
