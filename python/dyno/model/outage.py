@@ -105,7 +105,7 @@ def outage(
     else:
         earliest = _first_success(attempts, struck_ns, longest)
         begin = longest[1] if longest else struck_ns
-        back = _back(attempts, begin, from_ns, struck_ns, mended_ns, until_ns, late_s)
+        back = _back(attempts, begin, from_ns, struck_ns, mended, until_ns, late_s)
     first_s = None if earliest is None else (earliest.ended_ns - struck_ns) / _S
     watched_s = (until_ns - struck_ns) / _S
     back_s = None if back is None else (back - struck_ns) / _S
@@ -200,7 +200,7 @@ def _back(
     begin: int,
     from_ns: int,
     struck_ns: int,
-    mended_ns: int | None,
+    mended_ns: int,
     until_ns: int,
     late_s: float,
 ) -> int | None:
@@ -210,20 +210,36 @@ def _back(
     requests were due before. What mending does to requests is not of the fault: windows count whose requests were
     answered or late before it.
     """
-    former = [each for each in attempts if each.due_ns >= from_ns and each.ended_ns < struck_ns]
-    wanted = SHARE * sum(_in_time(each, late_s) for each in former) / len(former) if former else SHARE
-    due = sorted((each.due_ns, _in_time(each, late_s)) for each in attempts if each.due_ns >= begin)
+    due = sorted((each.due_ns, _in_time(each, late_s)) for each in attempts if each.due_ns >= from_ns)
     times = [at for at, _ in due]
     in_time = [0, *accumulate(was for _, was in due)]
-    window = round(WINDOW_S * _S)
+    window, late = round(WINDOW_S * _S), round(late_s * _S)
+
+    def share(start: int) -> float | None:
+        low, high = bisect_left(times, start), bisect_left(times, start + window)
+        return (in_time[high] - in_time[low]) / (high - low) if low < high else None
+
+    former = [each for each in attempts if each.due_ns >= from_ns and each.ended_ns < struck_ns]
+    wanted = SHARE * sum(_in_time(each, late_s) for each in former) / len(former) if former else SHARE
+    before = [found for at in times if at + window + late <= struck_ns and (found := share(at)) is not None]
+    # Who had late answers before has them after too: two seconds that are worse than any was before are none of these.
+    worst = min(wanted, *before) if before else wanted
 
     def as_before(start: int) -> bool:
-        low, high = bisect_left(times, start), bisect_left(times, start + window)
-        return low < high and in_time[high] - in_time[low] >= wanted * (high - low)
+        found = share(start)
+        return found is not None and found >= wanted
 
-    before = until_ns - window if mended_ns is None else mended_ns - window - round(late_s * _S)
-    relapsed = max((start for start in (begin, *times) if start <= before and not as_before(start)), default=begin)
-    for start in (begin, *times):
+    def is_worse(start: int) -> bool:
+        found = share(start)
+        return found is not None and found < worst
+
+    starts = (begin, *(at for at in times if at >= begin))
+    told = min(mended_ns, until_ns) - 2 * window - late
+    relapsed = max(
+        (at for at in starts if at <= told and is_worse(at) and is_worse(at + window)),
+        default=begin,
+    )
+    for start in starts:
         if start < relapsed:
             continue
         if start + 2 * window > until_ns:
