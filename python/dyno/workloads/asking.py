@@ -51,7 +51,7 @@ class Asked:
     answer: sql.Answer | None = None
     """The first."""
     again: sql.Answer | None = None
-    """The last of those after it, until it was compared."""
+    """The last of those after it, until it was looked at."""
     varies: str | None = None
     """How one of those after it differed from the first, in words."""
     error: str | None = None
@@ -60,6 +60,8 @@ class Asked:
     client_s: list[float] = field(default_factory=list)
     plan: str | None = None
     _packed: bytes | None = None
+    _unlike: list[bytes] = field(default_factory=list)
+    """Those after the first that are not the same to the last bit, packed, until all was asked."""
 
     def ask(self, connection: sql.Connection) -> float | None:
         """Once; the time of the answer in ms, None where there was an error."""
@@ -81,22 +83,29 @@ class Asked:
         Summing it up would take several times as long as decoding it did, while other batches wait and rows come.
         """
         if self.answer is not None:
-            self._packed, self.answer = zlib.compress(pickle.dumps(self.answer), 1), None
+            self._packed, self.answer = _packed(self.answer), None
 
     def first(self) -> sql.Answer | None:
         """The answer, packed or not."""
-        if self._packed is None:
-            return self.answer
-        unpacked: sql.Answer = pickle.loads(zlib.decompress(self._packed))
-        return unpacked
+        return self.answer if self._packed is None else _unpacked(self._packed)
+
+    def look_again(self) -> None:
+        """Drop the last answer where it is the first, as most are, or keep it in little room: both may be large.
+
+        Whether one that is not is unlike takes seconds of many rows, and is seen when all was asked (`compare`).
+        """
+        again, self.again = self.again, None
+        if again is not None and again != self.answer:
+            self._unlike.append(_packed(again))
 
     def compare(self) -> None:
-        """Hold the last answer against the first, and drop it: all that a question is answered may be large."""
-        again, self.again = self.again, None
-        # What is the same to the last bit, as most of them, takes no time to be seen.
-        if again is None or again == self.answer or self.varies is not None or self.answer is None:
-            return
+        """Hold those answers that are not the same against the first."""
+        while self._unlike and self.varies is None and self.error is None:
+            self._compare(_unpacked(self._unlike.pop(0)))
+
+    def _compare(self, again: sql.Answer) -> None:
         given = self.question
+        assert self.answer is not None, "another answer came after it"
         try:
             first, other = _in_one_form(given, self.answer), _in_one_form(given, again)
         except _Unreadable as wrong:
@@ -109,6 +118,15 @@ class Asked:
             first, other, given["relative"], given["absolute"], ordered=given["ordered"], keys=given["keys"]
         )
         self.varies = found.told or None
+
+
+def _packed(answer: sql.Answer) -> bytes:
+    return zlib.compress(pickle.dumps(answer), 1)
+
+
+def _unpacked(packed: bytes) -> sql.Answer:
+    answer: sql.Answer = pickle.loads(zlib.decompress(packed))
+    return answer
 
 
 class Teller:
@@ -218,7 +236,7 @@ def _rows_coming(loading: Mapping[str, Any] | None, *, limit_s: float) -> Iterat
 
 
 def _singly(asked: Sequence[Asked], connection: sql.Connection, repeat: int, teller: Teller) -> dict[str, float]:
-    """Each once, and at once again as often as asked for; without the time in which answers are compared."""
+    """Each once, and at once again as often as asked for; without the time in which answers are looked at."""
     beside_s, beside_cpu_s = 0.0, 0.0
     begun, cpu = time.perf_counter(), time.process_time()
     for each in asked:
@@ -229,7 +247,7 @@ def _singly(asked: Sequence[Asked], connection: sql.Connection, repeat: int, tel
                 each.warm_ms.append(took)
             teller.asked(each.question, took)
             since, since_cpu = time.perf_counter(), time.process_time()
-            each.compare()
+            each.look_again()
             beside_s += time.perf_counter() - since
             beside_cpu_s += time.process_time() - since_cpu
     return {
@@ -336,6 +354,7 @@ def _kept(asked: Sequence[Asked]) -> list[tuple[Any, ...]]:
     left: dict[tuple[str, str], int] = {}
     rows = []
     for each in asked:
+        each.compare()
         question, answer, error = each.question, each.first(), each.error
         found: dict[str, Any] = {}
         if error is None and answer is not None:

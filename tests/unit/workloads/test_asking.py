@@ -46,6 +46,7 @@ def asked_singly(*answers: Sequence[tuple[Any, ...]], **question: Any) -> dict[s
     asked = Asked({**QUESTION, **question})
     _singly([asked], connection, len(answers) - 1, Teller())
     assert asked.again is None
+    assert asked.varies is None, "nothing is compared while the store is asked"
     (row,) = _kept([asked])
     return dict(zip(ANSWER_COLUMNS, row, strict=True))
 
@@ -119,8 +120,8 @@ def test_an_answer_that_cannot_be_read_when_asked_again_is_an_error() -> None:
     assert found["error"] == "its answer cannot be read: 'soon' is no time"
 
 
-def test_no_figure_has_the_time_in_which_answers_are_compared(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Asked, "compare", lambda _: time.sleep(0.2))
+def test_no_figure_has_the_time_in_which_answers_are_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Asked, "look_again", lambda _: time.sleep(0.2))
     connection: Any = Answering([A], [A], [A])
     told = _singly([Asked(QUESTION)], connection, 2, Teller())
     assert told["count"] == 3
