@@ -57,7 +57,8 @@ def too_late_to_be_seen(rooms: Rooms, study: Study) -> Iterator[str]:
         plan, kind = cell.fault, rooms.systems[cell.system.kind]
         if plan is None or plan.fault.lasts is None or not issubclass(kind, Cluster):
             continue
-        measured = _workload(rooms, cell).measured_seconds()
+        workload = _workload(rooms, cell)
+        measured = workload.measured_seconds()
         least = plan.to_s + plan.fault.lasts + kind.rejoins_in_s
         if measured is None or least < measured or (plan.fault.kind, kind.kind) in told:
             continue
@@ -65,8 +66,8 @@ def too_late_to_be_seen(rooms: Rooms, study: Study) -> Iterator[str]:
         yield (
             f"faults.{plan.fault.kind}: {kind.kind} may be mended {format_duration(plan.to_s + plan.fault.lasts)} into "
             f"the measured part and takes about {format_duration(kind.rejoins_in_s)} to be whole again, and the driver "
-            f"ends after {format_duration(measured)}: what a node's return costs is then not known; let "
-            f"workload.duration be above {format_duration(least)}"
+            f"ends after {format_duration(measured)}: what a node's return costs is then not known; raise "
+            f"workload.{workload.lasts_by} until that is above {format_duration(least)}"
         )
 
 

@@ -163,14 +163,14 @@ class Rooms:
         if plan.to_s >= seconds:
             return (
                 f"{key}.at",
-                f"raise workload.duration, or strike sooner: the measured part ends after {seconds:g} s, and the fault "
-                f"may be struck at {plan.to_s:g} s",
+                f"raise workload.{workload.lasts_by}, or strike sooner: the measured part ends after {seconds:g} s, "
+                f"and the fault may be struck at {plan.to_s:g} s",
             )
         if (lasts := plan.fault.lasts) is not None and plan.to_s + lasts > seconds:
             # It would be mended as the driver ends, sooner than was asked and without anybody who sees it.
             return (
                 f"{key}.lasts",
-                f"raise workload.duration above {plan.to_s + lasts:g} s: the fault may last until then, and the "
+                f"raise workload.{workload.lasts_by}: the fault may last until {plan.to_s + lasts:g} s, and the "
                 f"measured part ends after {seconds:g} s; or leave lasts out, to have it mended when the driver ended",
             )
         return None

@@ -168,6 +168,8 @@ class Workload(ABC, Generic[O]):
     """Whether its driver works in processes of its own besides: they are watched with it."""
     goes_on: ClassVar[bool] = False
     """Whether what is measured goes on when its driver has ended, until `drive` returns."""
+    lasts_by: ClassVar[str] = "duration"
+    """Which of its options the length of the measured part hangs on, where that is known (`measured_seconds`)."""
     outlives_failure: ClassVar[bool] = False
     """Whether `check` is to be asked also where driving failed, of a system that was started again on its data."""
 

@@ -38,6 +38,7 @@ class TsbsWorkload(Workload[TsbsOptions]):
     kind = "tsbs"
     Options = TsbsOptions
     backends = frozenset({"questdb", "cratedb", "postgresql", "duckdb"})
+    lasts_by = "length"
     outlives_failure = True  # what a killed server still has of what it acknowledged is one of the questions
     goes_on = True  # until rows that were sent can be read
     forks = True  # TSBS's loaders are fed by dyno-core, which starts them

@@ -81,7 +81,7 @@ def test_a_fault_after_which_nobody_sees_the_cluster_whole_is_told_with_what_wou
     assert told[0].startswith(
         "faults.kill: group-replication may be mended 16 s into the measured part and takes about"
     )
-    assert told[0].endswith("is then not known; let workload.duration be above 38 s")
+    assert told[0].endswith("is then not known; raise workload.duration until that is above 38 s")
     long = load(tmp_path, rooms, TEXT.replace("30 s", "60 s"))
     assert list(too_late_to_be_seen(rooms, long)) == []
     open_ended = load(tmp_path, rooms, TEXT.replace(", lasts: 10 s", ""))

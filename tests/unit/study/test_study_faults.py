@@ -108,8 +108,8 @@ MISTAKES = {
     ),
     "lasting beyond the end": (
         "faults: {kill: {at: [5 s, 10 s], lasts: 11 s}}",
-        "faults.kill.lasts: raise workload.duration above 21 s: the fault may last until then, and the measured part "
-        "ends after 20 s; or leave lasts out",
+        "faults.kill.lasts: raise workload.duration: the fault may last until 21 s, and the measured part ends after "
+        "20 s; or leave lasts out",
     ),
     "beside doses": (
         "intervene: {sync-delay: {}}\nfaults: {kill: {at: [1 s, 2 s]}}",
@@ -149,7 +149,7 @@ def test_a_node_is_struck_while_rows_come_within_the_time_that_they_take_at_thei
     """2 hosts x 360 times x 9 tables at 100 rows a second are 64.8 s."""
     kinds = Rooms.open().kinds()
     assert len(load(tmp_path, kinds, "faults: {kill: {at: [1 s, 60 s]}}\n", CRATEDB).cells) == 2
-    with pytest.raises(StudyError, match=r"the measured part ends after 64\.8 s"):
+    with pytest.raises(StudyError, match=r"raise workload\.length, or strike .* ends after 64\.8 s"):
         load(tmp_path, kinds, "faults: {kill: {at: [1 s, 70 s]}}\n", CRATEDB)
     with pytest.raises(StudyError, match="give a rate"):
         load(tmp_path, kinds, KILL, CRATEDB.replace(", rate: 100", ""))
