@@ -324,7 +324,7 @@ fn what_becomes_due_after_it_was_told_to_end_was_not_to_be_sent() {
         let mut stream = BufReader::new(stream);
         request(&mut stream).unwrap();
         told.store(true, Ordering::Relaxed);
-        thread::sleep(Duration::from_secs(1));
+        thread::sleep(Duration::from_millis(1500));
         let answer = b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nno\n";
         stream.get_mut().write_all(answer).unwrap();
     });
@@ -336,10 +336,16 @@ fn what_becomes_due_after_it_was_told_to_end_was_not_to_be_sent() {
         (found["ended_by"].as_str(), found["ingest"]["sent"].as_u64()),
         (Some("signal"), Some(50))
     );
-    assert!(found["elapsed_s"].as_f64().unwrap() > 1.0);
-    let (unsent, rate) = (&found["open"]["unsent"], &found["ingest"]["rows_per_s"]);
-    assert!(unsent.as_u64().unwrap() <= 2, "{unsent}");
-    assert!((300.0..2100.0).contains(&rate.as_f64().unwrap()), "{rate}");
+    let of = |key: &str| found["ingest"][key].as_f64().unwrap();
+    let (came, elapsed) = (of("came_s"), found["elapsed_s"].as_f64().unwrap());
+    assert!(
+        came < elapsed - 0.5,
+        "{came} of {elapsed}: what was in hand took a second"
+    );
+    // Those that were due by then, forty a second, but for the one that was sent.
+    let unsent = found["open"]["unsent"].as_u64().unwrap() as f64;
+    assert!(unsent <= came * 40.0, "{unsent} in {came} s");
+    assert!((of("rows_per_s") - 50.0 / came).abs() < 1.0);
 }
 
 fn request(stream: &mut BufReader<TcpStream>) -> Option<Vec<u8>> {
