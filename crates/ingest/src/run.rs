@@ -285,7 +285,8 @@ impl Load<'_> {
         })
     }
 
-    /// How many rows of whole batches were due within that time, where they come at a rate; of each worker one may not be whole.
+    /// How many rows of whole batches were due within that time, where they come at a rate; of each worker one may not be
+    /// whole.
     fn due(&self, elapsed: Duration) -> u64 {
         let Some(rate) = self.job.rate_per_s else {
             return 0;

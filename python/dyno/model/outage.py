@@ -234,7 +234,7 @@ def _back(
         return found is not None and found < worst
 
     starts = (begin, *(at for at in times if at >= begin))
-    told = min(mended_ns, until_ns) - 2 * window - late
+    told = mended_ns - 2 * window - late
     relapsed = max(
         (at for at in starts if at <= told and is_worse(at) and is_worse(at + window)),
         default=begin,

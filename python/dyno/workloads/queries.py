@@ -27,7 +27,7 @@ from dyno.model.devops import MEASUREMENTS
 from dyno.model.endpoint import Endpoint
 from dyno.model.run import BETWEEN, IN_TURN
 from dyno.model.saturation import DRIVER_IS_THE_LIMIT, EXHAUSTED, LEAST_SECONDS
-from dyno.model.units import PositiveDuration, Share, format_percent
+from dyno.model.units import PositiveDuration, format_percent
 from dyno.workloads import beside, devops_data, query_file, tsbs_figures
 from dyno.workloads.asking import COURSE
 from dyno.workloads.base import INTERVAL_COLUMNS, Checked, Measured, Runner, Workload
@@ -37,7 +37,7 @@ from dyno.workloads.query_parameters import CannotDraw, Value, draw, plain, writ
 from dyno.workloads.tsbs import TsbsWorkload
 from dyno.workloads.tsbs_data import in_utc
 from dyno.workloads.tsbs_figures import Came
-from dyno.workloads.tsbs_options import TsbsOptions, parsed
+from dyno.workloads.tsbs_options import Duplicates, Order, TsbsOptions, parsed
 
 _PROGRAM = "dyno.workloads.asking"
 _QUANTILES = {"p50": 0.5, "p90": 0.9, "p95": 0.95, "p99": 0.99, "p999": 0.999}
@@ -74,14 +74,8 @@ class ComingRows(Frozen):
     rate: Annotated[float, Field(gt=0, le=1e9, description="rows a second, taken or not (an open loop)")]
     workers: Annotated[int, Field(ge=1, le=256, description="who send them, each with a connection of its own")] = 1
     batch: Annotated[int, Field(ge=1, le=10**6, description="rows that are sent at once")] = 1000
-    order: Annotated[
-        Literal["in-order", "light", "heavy"],
-        Field(
-            description="light: 1 % of rows come a minute late or two intervals, the longer; heavy: 20 % an hour or "
-            "twenty"
-        ),
-    ] = "in-order"
-    duplicates: Annotated[Share, Field(le=1, description="share of rows that are sent twice")] = 0.0
+    order: Order = "in-order"
+    duplicates: Duplicates = 0.0
     length: Annotated[
         PositiveDuration | None,
         Field(

@@ -47,6 +47,16 @@ def _in_seconds(value: str) -> str:
 Moment = Annotated[str, BeforeValidator(_moment), AfterValidator(_in_seconds)]
 
 
+Order = Annotated[
+    Literal["in-order", "light", "heavy"],
+    Field(
+        description="light: 1 % of rows come a minute late or two intervals, the longer; heavy: 20 % an hour or "
+        "twenty; dyno's loader"
+    ),
+]
+Duplicates = Annotated[Share, Field(le=1, description="share of rows that are sent twice; dyno's loader")]
+
+
 class TsbsOptions(Frozen):
     """TSBS's parameters by its own names, and what dyno's loader has besides."""
 
@@ -85,14 +95,8 @@ class TsbsOptions(Frozen):
         float | None,
         Field(gt=0, le=1e9, description="rows a second over all workers, taken or not (an open loop); dyno's loader"),
     ] = None
-    order: Annotated[
-        Literal["in-order", "light", "heavy"],
-        Field(
-            description="light: 1 % of rows come a minute late or two intervals, the longer; heavy: 20 % an hour or "
-            "twenty; dyno's loader"
-        ),
-    ] = "in-order"
-    duplicates: Annotated[Share, Field(le=1, description="share of rows that are sent twice; dyno's loader")] = 0.0
+    order: Order = "in-order"
+    duplicates: Duplicates = 0.0
     retry: Annotated[
         Duration, Field(le=3600, description="how long a batch whose connection broke is sent again; dyno's loader")
     ] = 0.0
