@@ -234,6 +234,11 @@ class Network:
         """Lose what the source sends to the target, and nothing that the target sends to it. Raises RunError."""
         self._lose({(source, target)})
 
+    def cut_outgoing(self, source: str) -> None:
+        """Lose all that it sends, and nothing that others send to it. Raises RunError."""
+        with self._lock:
+            self._lose({(source, target) for target in self._nodes if target != source})
+
     def slow(self, node: str, rate: float | None = None, delay: float | None = None) -> None:
         """Have its link pass `rate` bytes a second each way, and each frame `delay` seconds later each way.
 

@@ -8,14 +8,18 @@ from __future__ import annotations
 import random
 import signal
 from abc import abstractmethod
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Literal, Protocol, TypeVar
 
 from dyno.deployments.base import Running
 from dyno.deployments.native import NativeServer
+from dyno.hosts.networks import CLIENT
 from dyno.hosts.processes import memory_bytes
-from dyno.model.base import Frozen, RunError, Scalar
+from dyno.model.base import Frozen, InvalidRun, RunError, Scalar
 from dyno.model.faults import Fault, FaultKind, Struck
+from dyno.model.study import Machine
 from dyno.systems.base import System
 
 if TYPE_CHECKING:
@@ -24,6 +28,9 @@ if TYPE_CHECKING:
 O = TypeVar("O", bound=Frozen)  # noqa: E741 - the options of one kind
 
 Role = Literal["primary", "secondary", "none"]
+
+SLOW_RATE, SLOW_DELAY_S = 250_000.0, 0.05
+"""Bytes a second, and seconds each way, of a node whose network is made slow."""
 
 
 @dataclass(frozen=True)
@@ -90,6 +97,22 @@ def facts_of_nodes(options: Nodes) -> dict[str, Scalar]:
     }
 
 
+def machine_of_node(options: Nodes) -> Machine:
+    """What each may take of this machine."""
+    memory = None if options.node_memory is None else f"{options.node_memory} B"
+    return Machine.model_validate({"cpus": options.node_cpus, "memory": memory})
+
+
+@contextmanager
+def told_of(node: str) -> Iterator[None]:
+    """Within, what goes wrong is told with the node's name."""
+    try:
+        yield
+    except (RunError, InvalidRun) as error:
+        error.args = (f"{node}: {error}",)
+        raise
+
+
 class Cluster(System[O]):
     """Several nodes that keep the same data. Where several may be written to, each of these is a primary.
 
@@ -149,6 +172,20 @@ class Cluster(System[O]):
 
         Whether the cluster is `whole` then is another question. Raises RunError, also past `limit` seconds.
         """
+
+    def strike_network(self, kind: FaultKind, node: str) -> None:
+        """A fault that is of the node's network alone. Raises RunError."""
+        match kind:
+            case "cut":
+                self.network.cut(node)
+            case "cut-client":
+                self.network.cut_between(CLIENT, node)
+            case "cut-one-way":
+                self.network.cut_outgoing(node)
+            case "slow-network":
+                self.network.slow(node, rate=SLOW_RATE, delay=SLOW_DELAY_S)
+            case _:
+                raise AssertionError(f"{kind} is no fault of a network")
 
     def give_up(self) -> None:
         """The user has ended the run: kill what mending waits for, so that it ends too. `stop` comes next.

@@ -32,11 +32,10 @@ from dyno.model.base import InvalidRun, RunError, Scalar
 from dyno.model.counters import Counters
 from dyno.model.endpoint import Endpoint
 from dyno.model.faults import Fault, FaultKind, Struck
-from dyno.model.study import Machine
 from dyno.model.table_options import Deduplicate, PartitionBy, Replicas, Shards, TableOptions
 from dyno.model.units import Size
 from dyno.systems.base import Place, files_below
-from dyno.systems.cluster import Cluster, NodeState, OfNode, Role, choose, facts_of_nodes
+from dyno.systems.cluster import Cluster, NodeState, OfNode, Role, choose, facts_of_nodes, machine_of_node, told_of
 from dyno.systems.nested import flattened
 from dyno.systems.server import Figures, ServerOptions, ServerSystem, binary_number, truth
 from dyno.systems.tabled import AT_REST, Tabled, of_devops
@@ -493,9 +492,7 @@ class CratedbSystem(Tabled, Cluster[CratedbOptions]):
     def _of_node(self, name: str) -> Native:
         options, confinement = self.options, self.deployment.site.confinement
         if options.node_cpus is not None or options.node_memory is not None:
-            memory = None if options.node_memory is None else f"{options.node_memory} B"
-            machine = Machine.model_validate({"cpus": options.node_cpus, "memory": memory})
-            confinement = self.place.host.confine_node(name, machine, confinement)
+            confinement = self.place.host.confine_node(name, machine_of_node(options), confinement)
         return for_node(self.deployment, confinement, () if self._network is None else self._network.words(name))
 
     def ready(self, limit: float) -> Endpoint:
@@ -521,18 +518,10 @@ class CratedbSystem(Tabled, Cluster[CratedbOptions]):
         return endpoint
 
     def _answers(self, node: CrateNode, deadline: float) -> None:
-        with self._told_of(node):
+        with told_of(node.node):
             if node._endpoint is not None and self._network is not None:
                 node._endpoint = replace(node._endpoint, namespace=str(self._network.path(CLIENT)))
             node.ready(deadline - time.monotonic())
-
-    @contextmanager
-    def _told_of(self, node: CrateNode) -> Iterator[None]:
-        try:
-            yield
-        except (RunError, InvalidRun) as error:
-            error.args = (f"{node.node}: {error}",)
-            raise
 
     def _reached(self) -> Endpoint:
         return Endpoint(
@@ -762,16 +751,8 @@ class CratedbSystem(Tabled, Cluster[CratedbOptions]):
                 node.signal(signal.SIGSTOP)
             case "shutdown":
                 node.signal(node.farewell)
-            case "cut":
-                self.network.cut(name)
-            case "cut-client":
-                self.network.cut_between(CLIENT, name)
-            case "cut-one-way":
-                for other in (*self.names, CLIENT):
-                    if other != name:
-                        self.network.cut_one_way(name, other)
-            case "slow-network":
-                self.network.slow(name, rate=250_000.0, delay=0.05)
+            case "cut" | "cut-client" | "cut-one-way" | "slow-network":
+                self.strike_network(fault.kind, name)
         return struck
 
     def _undo(self, struck: Struck) -> None:
@@ -794,7 +775,7 @@ class CratedbSystem(Tabled, Cluster[CratedbOptions]):
             if struck.kind in ("kill", "shutdown"):
                 raise RunError(f"{node.node}: crate did not end in time")
             return
-        with self._told_of(node):
+        with told_of(node.node):
             node.end_process(0.0)
             node.start_again(max(deadline - time.monotonic(), 0.1))
             self._answers(node, deadline)

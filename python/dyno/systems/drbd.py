@@ -37,9 +37,9 @@ from dyno.model.study import Machine
 from dyno.model.units import Duration, Size
 from dyno.systems import drbd_resource as words
 from dyno.systems.base import Place
-from dyno.systems.cluster import NodeState, Role, choose, facts_of_nodes
+from dyno.systems.cluster import SLOW_DELAY_S, SLOW_RATE, NodeState, Role, choose, facts_of_nodes
 from dyno.systems.disk_cluster import FOLDER, NAMES, DiskCluster, DiskClusterOptions, DiskServer, other_of
-from dyno.systems.members import PORT, SLOW_DELAY_S, SLOW_DISK, SLOW_RATE
+from dyno.systems.members import PORT, SLOW_DISK
 from dyno.systems.server import WHO
 
 _MIB = 2**20

@@ -22,7 +22,7 @@ from dyno.model.endpoint import READ_ONLY, Endpoint
 from dyno.model.units import PositiveDuration
 from dyno.systems.balancer import Balancer
 from dyno.systems.base import Place
-from dyno.systems.cluster import Role
+from dyno.systems.cluster import Role, told_of
 from dyno.systems.innodb import arguments
 from dyno.systems.managed import ManagedCluster
 from dyno.systems.manager import Line, Manager, Patience
@@ -305,14 +305,14 @@ class GaleraSystem(ManagedCluster[GaleraOptions]):
         """The first; then the others, each of which answers once it is in step."""
         first = self._members[self._first]
         others = [member for member in self.members if member is not first]
-        with self.of_node(first):
+        with told_of(first.node):
             first.ready(deadline - time.monotonic())
         for there, member in enumerate(others, 2):
             member.start(self._run, deadline - time.monotonic())
             # Two that come at once keep each other from being seen for seconds; their copying may overlap.
             self._until_seen(first, member, there, deadline)
         for member in others:
-            with self.of_node(member):
+            with told_of(member.node):
                 _ready_as_it_joins(member, deadline)
 
     def _until_seen(self, first: Member[Any], member: Member[Any], there: int, deadline: float) -> None:

@@ -17,7 +17,7 @@ from dyno.hosts.networks import CLIENT
 from dyno.model.base import RunError
 from dyno.model.endpoint import READ_ONLY
 from dyno.systems.base import Place
-from dyno.systems.cluster import Role
+from dyno.systems.cluster import Role, told_of
 from dyno.systems.members import Member, ServerCluster, together
 from dyno.systems.mysql import given_root, loading
 from dyno.systems.mysql_member import (
@@ -166,7 +166,7 @@ class GroupReplicationSystem(ServerCluster[GroupReplicationOptions]):
         """The most advanced begins the group; the others join at the same time; then Router finds them."""
         sets = {name: self._node(name).executed() for name in self.names}
         first = self._members[most_advanced(sets)]
-        with self.of_node(first), first.ask(deadline - time.monotonic()) as connection:
+        with told_of(first.node), first.ask(deadline - time.monotonic()) as connection:
             connection.rows("SET GLOBAL group_replication_bootstrap_group = ON")
             try:
                 connection.rows(_START)

@@ -27,13 +27,13 @@ from dyno.deployments.native import Native, for_node
 from dyno.hosts.confinement import Confinement
 from dyno.hosts.networks import CLIENT
 from dyno.hosts.volumes import image_of
-from dyno.model.base import InvalidRun, KeyProblem, RunError, Scalar
+from dyno.model.base import KeyProblem, RunError, Scalar
 from dyno.model.endpoint import Endpoint
 from dyno.model.faults import Fault, FaultKind, Struck
-from dyno.model.study import FileSystem, Machine
+from dyno.model.study import FileSystem
 from dyno.model.units import Size, format_size
 from dyno.systems.base import Place, files_below
-from dyno.systems.cluster import Cluster, NodeState, OfNode, Role, choose, facts_of_nodes
+from dyno.systems.cluster import Cluster, NodeState, OfNode, Role, choose, facts_of_nodes, machine_of_node, told_of
 from dyno.systems.innodb import InnodbOptions, InnodbSystem
 from dyno.systems.server import WHO, Asking, binary_number
 
@@ -53,8 +53,6 @@ _TAKES_A_NODE_AWAY: frozenset[FaultKind] = frozenset({"kill", "freeze", "cut", "
 """From the others, who are not told."""
 SLOW_DISK: Mapping[str, int] = {"write_bytes": 1 << 20, "writes": 25}
 """A second, of a node whose disk is made slow: a failing hard disk."""
-SLOW_RATE, SLOW_DELAY_S = 250_000.0, 0.05
-"""Bytes a second, and seconds each way, of a node whose network is made slow."""
 
 T = TypeVar("T")
 
@@ -404,9 +402,7 @@ class ServerCluster(Cluster[C]):
 
     def confinement(self, name: str) -> Confinement:
         """The control group of a node, the same for all."""
-        memory = None if self.options.node_memory is None else f"{self.options.node_memory} B"
-        machine = Machine.model_validate({"cpus": self.options.node_cpus, "memory": memory})
-        return self.place.host.confine_node(name, machine, self.deployment.site.confinement)
+        return self.place.host.confine_node(name, machine_of_node(self.options), self.deployment.site.confinement)
 
     def _of_node(self, name: str) -> Native:
         return for_node(self.deployment, self.confinement(name), self.network.words(name))
@@ -424,7 +420,7 @@ class ServerCluster(Cluster[C]):
         self.form(deadline)
         for member in self.members:
             # Again, since joining may change what was set before.
-            with self.of_node(member), member.as_client() as connection:
+            with told_of(member.node), member.as_client() as connection:
                 member.attest(connection)
         self._at_ready = self._pids()
         self._sent_before = self.sent_bytes() or 0
@@ -434,17 +430,8 @@ class ServerCluster(Cluster[C]):
     def members_ready(self, deadline: float) -> None:
         """Wait until every server answers. Raises RunError."""
         for member in self.members:
-            with self.of_node(member):
+            with told_of(member.node):
                 member.ready(deadline - time.monotonic())
-
-    @contextmanager
-    def of_node(self, member: Member[Any]) -> Iterator[None]:
-        """Within, what goes wrong is told with the node's name."""
-        try:
-            yield
-        except (RunError, InvalidRun) as error:
-            error.args = (f"{member.node}: {error}",)
-            raise
 
     def address(self, name: str) -> dict[str, Any]:
         """Host and port of a node."""
@@ -487,7 +474,7 @@ class ServerCluster(Cluster[C]):
         """Of all nodes together."""
         found: dict[str, Any] = {}
         for member in self.members:
-            with self.of_node(member):
+            with told_of(member.node):
                 for name, value in member.cached(cold).items():
                     found[name] = found.get(name, 0) + value
         return found
@@ -526,7 +513,7 @@ class ServerCluster(Cluster[C]):
         for name in self.names:
             member = self._made(name, self.deployment)
             if name not in self._unclean:
-                with self.of_node(member):
+                with told_of(member.node):
                     member.check(deadline - time.monotonic())
 
     def stop(self, limit: float) -> None:
@@ -617,16 +604,8 @@ class ServerCluster(Cluster[C]):
                 member.signal(signal.SIGSTOP)
             case "shutdown":
                 member.signal(member.farewell)
-            case "cut":
-                self.network.cut(node)
-            case "cut-client":
-                self.network.cut_between(CLIENT, node)
-            case "cut-one-way":
-                for other in (*self.names, *self.besides, CLIENT):
-                    if other != node:
-                        self.network.cut_one_way(node, other)
-            case "slow-network":
-                self.network.slow(node, rate=SLOW_RATE, delay=SLOW_DELAY_S)
+            case "cut" | "cut-client" | "cut-one-way" | "slow-network":
+                self.strike_network(fault.kind, node)
             case "disk-full":
                 self.place.host.fill_disk(self.place.data / node)
             case "slow-disk":
@@ -639,7 +618,7 @@ class ServerCluster(Cluster[C]):
         self._undo(struck)
         for name in struck.nodes:
             member = self._members[name]
-            with self.of_node(member):
+            with told_of(member.node):
                 self._bring_back(member, struck.kind, deadline)
 
     def give_up(self) -> None:

@@ -25,7 +25,7 @@ from dyno.model.endpoint import READ_ONLY, Endpoint
 from dyno.model.units import Duration, PositiveDuration, format_duration
 from dyno.systems.balancer import Balancer
 from dyno.systems.base import Place
-from dyno.systems.cluster import Role
+from dyno.systems.cluster import Role, told_of
 from dyno.systems.managed import ManagedCluster
 from dyno.systems.manager import Line, Manager, Patience, held
 from dyno.systems.members import ADMIN, ADMIN_PASSWORD, CATCHES_UP_S, PORT, Member, as_admin, together
@@ -191,7 +191,7 @@ class MysqlReplicationSystem(ManagedCluster[MysqlReplicationOptions]):
         return member
 
     def _write_to(self, member: Member[Any], deadline: float) -> None:
-        with self.of_node(member), member.ask(deadline - time.monotonic()) as connection:
+        with told_of(member.node), member.ask(deadline - time.monotonic()) as connection:
             for statement in self._opening():
                 connection.rows(statement)
 
@@ -216,7 +216,7 @@ class MysqlReplicationSystem(ManagedCluster[MysqlReplicationOptions]):
     def _follow(self, name: str) -> None:
         """Have a node follow the source from where it is."""
         member = self._members[name]
-        with self.of_node(member), member.ask(_JOINS_WITHIN_S) as connection:
+        with told_of(member.node), member.ask(_JOINS_WITHIN_S) as connection:
             self._make_replica(connection, late=self._late(name))
         self._follows(name)
 

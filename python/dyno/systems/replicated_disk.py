@@ -24,7 +24,7 @@ from typing import Annotated, Any, Final, Literal
 from pydantic import Field
 
 from dyno.deployments.base import Running
-from dyno.deployments.native import Native
+from dyno.deployments.native import for_node
 from dyno.hosts.confinement import Confinement
 from dyno.hosts.files import sync_file_system
 from dyno.hosts.leftovers import UndoError
@@ -36,13 +36,12 @@ from dyno.hosts.volumes import Until
 from dyno.model.base import RunError, Scalar
 from dyno.model.endpoint import Endpoint
 from dyno.model.faults import Fault, Struck
-from dyno.model.study import Machine
 from dyno.model.units import Duration
 from dyno.systems.base import Place
-from dyno.systems.cluster import NodeState, Role, choose, facts_of_nodes
+from dyno.systems.cluster import NodeState, Role, choose, facts_of_nodes, machine_of_node
 from dyno.systems.disk_cluster import FOLDER, NAMES, DiskCluster, DiskClusterOptions, DiskServer, other_of
 from dyno.systems.manager import Line, Manager, held
-from dyno.systems.members import PORT, SLOW_DELAY_S, SLOW_DISK, SLOW_RATE
+from dyno.systems.members import PORT, SLOW_DISK
 from dyno.systems.mysql import MysqlOptions
 from dyno.systems.server import WHO
 
@@ -157,8 +156,7 @@ class ReplicatedDiskSystem(DiskCluster[ReplicatedDiskOptions]):
     def _made(self, name: str) -> _Node:
         assert self._folder is not None
         host = self.place.host
-        machine = Machine(cpus=self.options.node_cpus, memory=self.options.node_memory)
-        confinement = host.confine_node(name, machine, self.deployment.site.confinement)
+        confinement = host.confine_node(name, machine_of_node(self.options), self.deployment.site.confinement)
         side = Side(
             host,
             name,
@@ -197,8 +195,7 @@ class ReplicatedDiskSystem(DiskCluster[ReplicatedDiskOptions]):
 
     def _start_server(self, node: _Node, run: int, until: Until) -> None:
         assert node.mounted is not None
-        deployment = Native(replace(self.deployment.site, confinement=node.confinement))
-        deployment.under = (*self.network.words(node.side.node), *self.deployment.under)
+        deployment = for_node(self.deployment, node.confinement, self.network.words(node.side.node))
         options = MysqlOptions.model_validate({**self.options.settings, "check": self.options.check})
         shared = self.place.shared or self.place.data.parent
         place = replace(self.place, data=node.mounted / FOLDER, shared=shared, deployment=deployment)
@@ -565,16 +562,8 @@ class ReplicatedDiskSystem(DiskCluster[ReplicatedDiskOptions]):
             case "shutdown":
                 node.off = True
                 self._shut_down(node)
-            case "cut":
-                self.network.cut(name)
-            case "cut-client":
-                self.network.cut_between(CLIENT, name)
-            case "cut-one-way":
-                for other in (*NAMES, CLIENT):
-                    if other != name:
-                        self.network.cut_one_way(name, other)
-            case "slow-network":
-                self.network.slow(name, rate=SLOW_RATE, delay=SLOW_DELAY_S)
+            case "cut" | "cut-client" | "cut-one-way" | "slow-network":
+                self.strike_network(fault.kind, name)
             case "disk-full":
                 host.fill_disk(self._filled(node))
             case "slow-disk":

@@ -218,6 +218,14 @@ def test_a_cut_of_one_way_leaves_the_other_way(network: Network, probes: Probes)
 
 
 @needs_root
+def test_a_cut_of_all_that_a_node_sends_leaves_what_it_is_sent(network: Network, probes: Probes) -> None:
+    network.cut_outgoing("n1")
+    assert_reached(network, probes, {(source, target) for source, target in PAIRS if source != "n1"})
+    network.heal()
+    assert_reached(network, probes, PAIRS)
+
+
+@needs_root
 def test_any_cuts_one_after_another_and_virtual_addresses_that_move_are_as_a_model_says(
     network: Network, probes: Probes
 ) -> None:

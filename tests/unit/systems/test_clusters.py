@@ -20,11 +20,12 @@ from dyno.model.endpoint import READ_ONLY, Endpoint
 from dyno.model.faults import KINDS, Fault, Struck
 from dyno.systems import balancer, galera, router
 from dyno.systems.base import Place
-from dyno.systems.cluster import NodeState, choose
+from dyno.systems.cluster import NodeState, choose, machine_of_node
+from dyno.systems.drbd import DrbdOptions
 from dyno.systems.galera import GaleraOptions, GaleraSystem, Wsrep, next_writer, provider_settings
 from dyno.systems.group_replication import GroupReplicationOptions, GroupReplicationSystem, View, is_known, merged
 from dyno.systems.manager import Manager, Patience, held
-from dyno.systems.members import together
+from dyno.systems.members import ClusterOptions, together
 from dyno.systems.mysql_member import MysqlClusterOptions, gtid_count, gtids, literal, most_advanced
 from dyno.systems.mysql_replication import MysqlReplicationOptions, MysqlReplicationSystem
 from dyno.systems.replicated_disk import ReplicatedDiskOptions, ReplicatedDiskSystem
@@ -485,19 +486,24 @@ def test_a_fault_that_fails_midway_is_taken_back_when_the_cluster_ends(tmp_path:
     place = Place(host=SimpleNamespace(), data=tmp_path, logs=tmp_path, core="")  # type: ignore[arg-type]
     system = GaleraSystem(GaleraOptions(), place)
 
-    def cut_one_way(_source: str, target: str) -> None:
-        told.append(target)
-        if len(told) == 3:
-            raise RunError("the switch does not answer")
+    def cut_outgoing(source: str) -> None:
+        told.append(source)
+        raise RunError("the switch does not answer")
 
-    network = {"cut_one_way": cut_one_way, "heal": lambda: told.append("healed"), "destroy": lambda: None}
+    network = {"cut_outgoing": cut_outgoing, "heal": lambda: told.append("healed"), "destroy": lambda: None}
     system._members = {name: Ending(name) for name in system.names}  # type: ignore[misc]
     system._network = SimpleNamespace(**network)  # type: ignore[assignment]
     system.nodes = lambda: tuple(NodeState(name, "", 1, "primary", "") for name in system.names)  # type: ignore[method-assign]
     with pytest.raises(RunError, match="does not answer"):
         system.strike(Fault(kind="cut-one-way"), random.Random(1))
     system.stop(1.0)
-    assert told[-1] == "healed"
+    assert told[1:] == ["healed"]
+
+
+@pytest.mark.parametrize("options", [GaleraOptions, GroupReplicationOptions, ReplicatedDiskOptions, DrbdOptions])
+def test_a_node_has_as_much_of_the_machine_as_the_study_says(options: type[ClusterOptions]) -> None:
+    given = machine_of_node(options.model_validate({"node_cpus": 0.5, "node_memory": "1 GiB"}))
+    assert (given.cpus, given.memory) == (0.5, 1 << 30)
 
 
 @pytest.mark.parametrize(
