@@ -8,7 +8,7 @@ itself. Where nothing is interrupted, the first success after the fault is simpl
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
 from typing import NamedTuple
@@ -18,6 +18,7 @@ SHARE = 0.95
 WINDOW_S = 1.0
 """Over which that share is looked at, twice in succession: one window may be as good by luck."""
 _S = 1e9
+_WINDOW = round(WINDOW_S * _S)
 _CHANCE = 2.0
 
 
@@ -195,6 +196,24 @@ def _in_time(each: Attempt, late_s: float) -> bool:
     return each.ok and each.ended_ns - each.due_ns <= late_s * _S
 
 
+class _Served:
+    """Which share of the requests that were due in a window was answered in time, for every window since `from_ns`."""
+
+    def __init__(self, attempts: Sequence[Attempt], from_ns: int, late_s: float) -> None:
+        due = sorted((each.due_ns, _in_time(each, late_s)) for each in attempts if each.due_ns >= from_ns)
+        self.times = [at for at, _ in due]
+        self._in_time = [0, *accumulate(was for _, was in due)]
+
+    def share(self, start: int) -> float | None:
+        """Of the window from there on; None where nothing was due in it."""
+        low, high = bisect_left(self.times, start), bisect_left(self.times, start + _WINDOW)
+        return (self._in_time[high] - self._in_time[low]) / (high - low) if low < high else None
+
+    def is_twice(self, start: int, holds: Callable[[float], bool]) -> bool:
+        """Whether something holds of that share in two windows in succession."""
+        return all((found := self.share(at)) is not None and holds(found) for at in (start, start + _WINDOW))
+
+
 def _back(
     attempts: Sequence[Attempt],
     begin: int,
@@ -210,40 +229,22 @@ def _back(
     requests were due before. What mending does to requests is not of the fault: windows count whose requests were
     answered or late before it.
     """
-    due = sorted((each.due_ns, _in_time(each, late_s)) for each in attempts if each.due_ns >= from_ns)
-    times = [at for at, _ in due]
-    in_time = [0, *accumulate(was for _, was in due)]
-    window, late = round(WINDOW_S * _S), round(late_s * _S)
-
-    def share(start: int) -> float | None:
-        low, high = bisect_left(times, start), bisect_left(times, start + window)
-        return (in_time[high] - in_time[low]) / (high - low) if low < high else None
-
+    served, late = _Served(attempts, from_ns, late_s), round(late_s * _S)
     former = [each for each in attempts if each.due_ns >= from_ns and each.ended_ns < struck_ns]
     wanted = SHARE * sum(_in_time(each, late_s) for each in former) / len(former) if former else SHARE
-    before = [found for at in times if at + window + late <= struck_ns and (found := share(at)) is not None]
+    ended = (at for at in served.times if at + _WINDOW + late <= struck_ns)
     # Who had late answers before has them after too: two seconds that are worse than any was before are none of these.
-    worst = min(wanted, *before) if before else wanted
+    worst = min([wanted, *(found for at in ended if (found := served.share(at)) is not None)])
 
-    def as_before(start: int) -> bool:
-        found = share(start)
-        return found is not None and found >= wanted
-
-    def is_worse(start: int) -> bool:
-        found = share(start)
-        return found is not None and found < worst
-
-    starts = (begin, *(at for at in times if at >= begin))
-    told = mended_ns - 2 * window - late
-    relapsed = max(
-        (at for at in starts if at <= told and is_worse(at) and is_worse(at + window)),
-        default=begin,
-    )
+    starts = (begin, *(at for at in served.times if at >= begin))
+    told = mended_ns - 2 * _WINDOW - late
+    relapses = (at for at in starts if at <= told and served.is_twice(at, lambda share: share < worst))
+    relapsed = max(relapses, default=begin)
     for start in starts:
         if start < relapsed:
             continue
-        if start + 2 * window > until_ns:
+        if start + 2 * _WINDOW > until_ns:
             return None
-        if as_before(start) and as_before(start + window):
+        if served.is_twice(start, lambda share: share >= wanted):
             return start
     return None
