@@ -259,7 +259,7 @@ def _finding(study: Study, answers: Answers, name: str, form: str, cells: Sequen
         equal=not told and not any(each.varies for each in found),
         answers=tuple(found),
         differences=tuple(told),
-        sentence=_sentence(f"{name.partition('.')[2]} ({form})", found, told),
+        sentence=_sentence(_in_words(name, form), found, told),
     )
 
 
@@ -306,6 +306,12 @@ def _sentence(query: str, found: Sequence[QueryAnswer], told: Sequence[str]) -> 
     )
 
 
+def _in_words(name: str, form: str) -> str:
+    """`point (determinate)`: who asked it by itself and in batches is told of both."""
+    part, _, query = name.partition(".")
+    return f"{query} ({form}, in batches)" if part == IN_BATCH else f"{query} ({form})"
+
+
 def _named(study: Study, cell: int) -> str:
     levels = next(each.levels for each in study.cells if each.index == cell)
     return sentences.levels(study.telling(levels)) or sentences.levels(levels) or "the only cell"
@@ -315,8 +321,7 @@ def notes(found: Sequence[QueryFinding]) -> Iterator[str]:
     """What a reader must know before all figures of queries."""
     unlike = [each for each in found if not each.equal]
     if unlike:
-        told = dict.fromkeys(f"{each.query.partition('.')[2]} ({each.form})" for each in unlike)
-        names = sentences.listed(list(told), 26)
+        names = sentences.listed([_in_words(each.query, each.form) for each in unlike], 26)
         yield (
             f"{len(unlike)} of {_queries(len(found))} are not answered the same by all cells, so that their times, and "
             f"figures over several queries with them, are not compared: {names}."

@@ -54,6 +54,19 @@ def test_a_planted_wrong_answer_stops_the_comparison_of_its_query_and_of_means_w
     assert scan.answers[0].plan == "Scan of scan"
 
 
+def test_a_query_that_is_asked_in_batches_too_is_told_of_as_two() -> None:
+    plan = two_stores()
+    runs, _ = asked((1,), plan)
+
+    def of_run(run: RunRecord) -> list[dict[str, Any]]:
+        return [row(WRONG if run.slot.cell else RIGHT, run.run, part=part) for part in ("q", "b")]
+
+    found = analyse(plan, runs, ended="done", answers=answers(runs, of_run))
+    alone, in_batches_too = (each.sentence.partition(" is not")[0] for each in found.queries)
+    assert in_batches_too == alone.replace(")", ", in batches)")
+    assert found.notes[0].endswith(f"are not compared: {alone}; {in_batches_too}.")
+
+
 def test_the_same_answers_are_compared_as_ever() -> None:
     plan = two_stores()
     runs, given = asked((), plan)
