@@ -165,7 +165,7 @@ def drawn(results, run, samples: pl.DataFrame):
 
 
 def test_cpu_time_is_shown_by_whom_and_what_is_left_is_of_the_rest_of_the_machine() -> None:
-    results = fake_results.eight_cells()
+    results = fake_results.sampled(fake_results.eight_cells())
     run = results.runs[0]
     samples = sampled(results, run, **{"machine/stat.ticks": 200.0})
     found = [row for row in rows(drawn(results, run, samples)) if row["panel"] == "CPU by whom"]
@@ -187,13 +187,13 @@ def test_cpu_time_is_shown_by_whom_and_what_is_left_is_of_the_rest_of_the_machin
 
 
 def test_what_is_left_is_not_told_where_the_clock_ticks_are_not_known() -> None:
-    results = fake_results.eight_cells()
+    results = fake_results.sampled(fake_results.eight_cells())
     found = [row for row in rows(timeline_of(results, results.runs[0])) if row["panel"] == "CPU by whom"]
     assert {row["series"] for row in found} == {"system, user", "system, kernel", "driver"}
 
 
 def test_before_the_processes_are_told_of_their_time_is_not_called_the_rest() -> None:
-    results = fake_results.eight_cells()
+    results = fake_results.sampled(fake_results.eight_cells())
     run = results.runs[0]
     samples = sampled(results, run, **{"machine/stat.ticks": 200.0})
     times = sorted(samples["time_ns"].unique())
@@ -205,7 +205,7 @@ def test_before_the_processes_are_told_of_their_time_is_not_called_the_rest() ->
 
 
 def test_a_last_sample_of_a_short_time_is_in_the_table_and_not_drawn() -> None:
-    results = fake_results.eight_cells()
+    results = fake_results.sampled(fake_results.eight_cells())
     run = results.runs[0]
     samples = results.samples(run.run)
     last = samples.filter(pl.col("time_ns") == samples["time_ns"].max())
@@ -218,7 +218,7 @@ def test_a_last_sample_of_a_short_time_is_in_the_table_and_not_drawn() -> None:
 
 
 def test_context_switches_are_of_the_machine_the_system_and_the_driver() -> None:
-    results = fake_results.eight_cells()
+    results = fake_results.sampled(fake_results.eight_cells())
     run = results.runs[0]
     samples = sampled(
         results, run, **{"sqlite/proc.cswch": 70.0, "sqlite/proc.nvcswch": 5.0, "driver/proc.cswch": 30.0}
@@ -230,7 +230,7 @@ def test_context_switches_are_of_the_machine_the_system_and_the_driver() -> None
 
 
 def test_the_disk_of_the_data_is_named_as_such() -> None:
-    results = fake_results.eight_cells()
+    results = fake_results.sampled(fake_results.eight_cells())
     run = results.runs[0].model_copy(update={"disk": "vda"})
     assert "disk busy: vda (data)" in texts(drawn(results, run, results.samples(run.run)))
 
@@ -248,7 +248,7 @@ def with_watch(results, run, missed: dict[int, float], lag_ms: dict[int, float])
 
 
 def test_gaps_and_late_samples_are_shaded_and_told() -> None:
-    results = fake_results.eight_cells()
+    results = fake_results.sampled(fake_results.eight_cells())
     run = results.runs[0]
     figure = drawn(results, run, with_watch(results, run, {10: 3.0}, {20: 700.0}))
     told = (
@@ -262,14 +262,14 @@ def test_gaps_and_late_samples_are_shaded_and_told() -> None:
 
 
 def test_samples_in_time_are_not_talked_about() -> None:
-    results = fake_results.eight_cells()
+    results = fake_results.sampled(fake_results.eight_cells())
     run = results.runs[0]
     figure = drawn(results, run, with_watch(results, run, {}, dict.fromkeys(range(40), 400.0)))
     assert "Shaded grey" not in " ".join(texts(figure))
 
 
 def test_gaps_that_touch_are_one_and_many_stay_drawable() -> None:
-    results = fake_results.eight_cells()
+    results = fake_results.sampled(fake_results.eight_cells())
     run = results.runs[0]
     figure = drawn(results, run, with_watch(results, run, dict.fromkeys(range(5, 15), 1.0), {}))
     panels = len({row["panel"] for row in rows(figure)})

@@ -31,7 +31,7 @@ NONE = MeasuredPart(course="none", to_s=35.0, seconds=35.0, intervals=35)
 
 def folder(*parts):
     """One cell whose runs in turn had these measured parts."""
-    results = fake_results.one_cell(len(parts))
+    results = fake_results.sampled(fake_results.one_cell(len(parts)))
     results.runs = [run.model_copy(update={"measured": part}) for run, part in zip(results.runs, parts, strict=True)]
     return results
 

@@ -23,10 +23,10 @@ AUDIT = {"acknowledged": 1000, "present": 1000, "lost": 0, "phantom": 1, "duplic
 
 
 def struck(
-    *, lost: int = 0, unended: bool = False, resolution_s: float = 0.004
+    *, lost: int = 0, unended: bool = False, resolution_s: float = 0.004, sampled: bool = False
 ) -> tuple[fake_results.FakeResults, Findings]:
     """Of eight cells the first and the last, in each of whose runs something was struck 10 s after it began."""
-    results = fake_results.eight_cells()
+    results = fake_results.sampled(fake_results.eight_cells(), 40 if sampled else 0)
     plan = FaultPlan(fault=Fault(kind="kill"), from_s=5, to_s=10, late_s=1, whole_s=60)
     chosen = (0, len(results.study.cells) - 1)
     cells = tuple(
@@ -58,7 +58,7 @@ def struck(
 
 
 def test_the_page_has_outages_the_bound_with_its_source_and_throughput_around_the_fault(tmp_path: Path) -> None:
-    results, findings = struck()
+    results, findings = struck(sampled=True)
     page = write(results, findings, tmp_path).read_text()
     (section,) = re.findall(r'<section id="failover">.*?</section>', page, re.DOTALL)
     for told in ("JAMA", "Kill of the primary", "of faults)", "figure-outages", "figure-fault-0", "rule of three"):
@@ -117,7 +117,7 @@ def test_outages_that_did_not_end_are_told_apart() -> None:
 
 
 def test_curves_have_the_fault_at_0() -> None:
-    results, findings = struck()
+    results, findings = struck(sampled=True)
     (first, _) = figures.around_faults(findings, results.runs, results.intervals)
     rows = list(csv.DictReader(io.StringIO(first.csv)))
     # The first interval begins 3 s after the run, and the fault is 13 s after it.
@@ -126,7 +126,7 @@ def test_curves_have_the_fault_at_0() -> None:
 
 
 def test_a_runs_own_time_line_has_the_fault_on_it() -> None:
-    results, findings = struck()
+    results, findings = struck(sampled=True)
     run = next(run for run in results.runs if run.faulted is not None and run.outcome is Outcome.OK)
     cell = results.study.cells[run.slot.cell]
     figure = figures.timeline(cell, run, results.samples(run.run), results.intervals(run.run))
@@ -170,7 +170,7 @@ def test_a_report_of_faults_begins_with_what_a_failover_costs(tmp_path: Path) ->
 
 
 def test_mending_and_being_whole_are_marked_in_the_figure_around_the_fault(tmp_path: Path) -> None:
-    results, findings = struck()
+    results, findings = struck(sampled=True)
     figure = next(each for each in figures.around_faults(findings, results.runs, results.intervals))
     assert "dashed, mending began; dotted, all was whole: medians" in words(figure.svg)
 

@@ -25,7 +25,7 @@ def findings_of(results):
 
 @pytest.fixture(scope="module")
 def eight():
-    results = fake_results.eight_cells()
+    results = fake_results.sampled(fake_results.eight_cells())
     return results, findings_of(results)
 
 
@@ -287,8 +287,7 @@ def test_all_operations_of_an_interval_make_its_throughput(eight) -> None:
 
 
 def test_a_long_run_is_drawn_by_the_means_of_neighbours_and_it_is_said() -> None:
-    results = fake_results.one_cell()
-    results.seconds = 3600
+    results = fake_results.sampled(fake_results.one_cell(), 3600)
     drawn = timeline_of(results, results.runs[0])
     assert any("Each point is the mean of 24 s" in text for text in texts(drawn))
     assert len(drawn.svg) < 150_000

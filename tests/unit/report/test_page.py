@@ -54,7 +54,7 @@ def write_report(results, folder: Path) -> Path:
 @pytest.fixture(scope="module")
 def eight(tmp_path_factory):
     folder = tmp_path_factory.mktemp("eight")
-    return Page(write_report(fake_results.eight_cells(), folder).read_text()), folder
+    return Page(write_report(fake_results.sampled(fake_results.eight_cells()), folder).read_text()), folder
 
 
 def test_of_many_pairs_those_with_the_first_level_are_read_and_the_others_folded(tmp_path) -> None:
@@ -139,7 +139,7 @@ def test_a_download_link_of_a_table_carries_the_file_itself(eight) -> None:
 
 def test_a_copied_folder_gives_the_same_page_and_figures_byte_for_byte(eight, tmp_path) -> None:
     _, folder = eight
-    copied = fake_results.eight_cells()
+    copied = fake_results.sampled(fake_results.eight_cells())
     copied.folder = tmp_path
     write_report(copied, tmp_path / "copy")
     for path in sorted(folder.rglob("*")):
@@ -159,7 +159,7 @@ def test_no_path_of_the_machine_that_reported_is_in_the_page(eight) -> None:
 
 
 def test_what_a_user_wrote_is_text_and_never_html(tmp_path) -> None:
-    results = fake_results.hostile()
+    results = fake_results.sampled(fake_results.hostile())
     results.study_yaml = "</pre><script>alert('yaml')</script>"
     page = Page(write_report(results, tmp_path).read_text())
     assert page.elements["script"] == 1
