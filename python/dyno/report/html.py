@@ -45,7 +45,7 @@ from dyno.report.database import groups
 from dyno.report.decisions import decisions_to_csv, shown
 from dyno.report.figures import Figure, Palette
 from dyno.report.figures.style import capital, label, varied
-from dyno.report.hot_spots import HotCell, about, hot_spots_part, symbol_name
+from dyno.report.hot_spots import about, hot_spots_part, symbol_name
 from dyno.report.observations import ABOUT, observed_parts
 from dyno.report.per_op import costs
 from dyno.report.runs import notable
@@ -104,31 +104,59 @@ class _Causes:
         return [*self.residuals, *self.shapes, *self.drift, *self.doses]
 
 
+@dataclass(frozen=True)
+class _Drawn:
+    """All figures of a report, by the part of the page that they stand in."""
+
+    study: Study
+    pooled: list[Figure]
+    charts: list[Figure]
+    causes: _Causes
+    bounds: list[Figure]
+    failed_over: list[Figure]
+    removed: list[Figure]
+    switched: list[Figure]
+    timelines: list[Figure]
+
+    @classmethod
+    def of(cls, results: Source, findings: Findings) -> _Drawn:
+        study = _compared(results.study, findings)
+        return cls(
+            study=study,
+            pooled=[figure] if (figure := figures.overall(study, findings, Palette(study))) else [],
+            charts=_charts(study, findings),
+            causes=_Causes.drawn(study, findings),
+            bounds=[figure] if (figure := figures.bounds(study, findings, Palette(study))) else [],
+            failed_over=_failovers(results, findings),
+            removed=figures.removal(findings),
+            switched=figures.switches(findings),
+            timelines=_timelines(results, findings),
+        )
+
+    def all(self) -> list[Figure]:
+        first = [*self.pooled, *self.charts, *self.causes.all(), *self.bounds, *self.failed_over]
+        return [*first, *self.removed, *self.switched, *self.timelines]
+
+
 def write(results: Source, findings: Findings, out_dir: Path, flames: Sequence[DrawnFlame] = ()) -> Path:
     """Write report.html and figures/*.{svg,png,csv}; gives the path of report.html. Raises OSError."""
-    study = _compared(results.study, findings)
-    charts, timelines = _charts(study, findings), _timelines(results, findings)
-    causes = _Causes.drawn(study, findings)
-    pooled = [figure] if (figure := figures.overall(study, findings, Palette(study))) else []
-    bounds = [figure] if (figure := figures.bounds(study, findings, Palette(study))) else []
+    drawn = _Drawn.of(results, findings)
     folder = out_dir / "figures"
     folder.mkdir(parents=True, exist_ok=True)
-    removed = figures.removal(findings)
-    switched = figures.switches(findings)
-    failed_over = _failovers(results, findings)
-    for figure in [*pooled, *charts, *causes.all(), *bounds, *failed_over, *removed, *switched, *timelines]:
+    for figure in drawn.all():
         _replace(folder / f"{figure.name}.svg", figure.svg.encode())
         _replace(folder / f"{figure.name}.png", figure.png)
         _replace(folder / f"{figure.name}.csv", figure.csv.encode())
     for flame in flames:
         _replace(folder / f"{flame.name}.svg", flame.file.encode())
     target = out_dir / "report.html"
-    hot_spots = hot_spots_part(findings, flames)
-    page = _page(
-        results, study, findings, pooled, charts, causes, bounds, failed_over, removed, switched, timelines, hot_spots
-    )
-    _replace(target, page.encode())
+    _replace(target, _page(results, findings, drawn, flames).encode())
     return target
+
+
+def render(results: Source, findings: Findings, flames: Sequence[DrawnFlame] = ()) -> str:
+    """What report.html has, and no files beside it."""
+    return _page(results, findings, _Drawn.of(results, findings), flames)
 
 
 def _compared(study: Study, findings: Findings) -> Study:
@@ -172,20 +200,8 @@ def _failovers(results: Source, findings: Findings) -> list[Figure]:
     return [*([drawn] if drawn else []), *figures.around_faults(findings, results.runs, results.intervals)]
 
 
-def _page(
-    results: Source,
-    study: Study,
-    findings: Findings,
-    pooled: Sequence[Figure],
-    charts: Sequence[Figure],
-    causes: _Causes,
-    bounds: Sequence[Figure],
-    failed_over: Sequence[Figure],
-    removed: Sequence[Figure],
-    switched: Sequence[Figure],
-    timelines: Sequence[Figure],
-    hot_spots: Sequence[HotCell],
-) -> str:
+def _page(results: Source, findings: Findings, drawn: _Drawn, flames: Sequence[DrawnFlame]) -> str:
+    study = drawn.study
     script = _text("report.js")
     template = _environment().get_template("report.html.j2")
     return template.render(
@@ -196,28 +212,28 @@ def _page(
         device=of_device(findings),
         most_sentences=MOST_SENTENCES,
         decisions=[(each, _table(decisions_to_csv(each.table))) for each in shown(findings)],
-        overall_figures=[_shown(figure) for figure in pooled],
-        charts=[_shown(figure) for figure in charts],
+        overall_figures=[_shown(figure) for figure in drawn.pooled],
+        charts=[_shown(figure) for figure in drawn.charts],
         variation=_of(findings.variation, findings.response),
-        residuals=[_shown(figure) for figure in causes.residuals],
+        residuals=[_shown(figure) for figure in drawn.causes.residuals],
         shapes=[shape for shape in findings.shapes if shape.response == findings.response],
-        shape_figures=[_shown(figure) for figure in causes.shapes],
+        shape_figures=[_shown(figure) for figure in drawn.causes.shapes],
         drift=_of(findings.drift, findings.response),
-        drift_figures=[_shown(figure) for figure in causes.drift],
-        bounds_figures=[_shown(figure) for figure in bounds],
+        drift_figures=[_shown(figure) for figure in drawn.causes.drift],
+        bounds_figures=[_shown(figure) for figure in drawn.bounds],
         laws_faults=findings.laws.faults[:MOST_FAILURES],
-        intervention_figures=[_shown(figure) for figure in causes.doses],
+        intervention_figures=[_shown(figure) for figure in drawn.causes.doses],
         told_of=interventions,
-        failover_figures=[_shown(figure) for figure in failed_over],
+        failover_figures=[_shown(figure) for figure in drawn.failed_over],
         failover=failover,
         queries=queries,
-        removal_figures=[_shown(figure) for figure in removed],
+        removal_figures=[_shown(figure) for figure in drawn.removed],
         removal=removal,
-        switches_figures=[_shown(figure) for figure in switched],
+        switches_figures=[_shown(figure) for figure in drawn.switched],
         switches=switches,
-        timelines=[_shown(figure) for figure in timelines],
+        timelines=[_shown(figure) for figure in drawn.timelines],
         database=groups(findings),
-        hot_spots=hot_spots,
+        hot_spots=hot_spots_part(findings, flames),
         failures=findings.failures[:MOST_FAILURES],
         verdict_groups=list(verdict_groups(findings)),
         environment=results.environment,

@@ -17,7 +17,7 @@ from test_page import Page
 from dyno.analysis import analyse
 from dyno.model.run import Outcome
 from dyno.model.usage import FOREMOST, Usage
-from dyno.report import figures, terminal, to_csv, write
+from dyno.report import figures, render, terminal, to_csv
 from dyno.report.per_op import _without
 
 COST = {"server.cpu": 60e-6, "driver.cpu": 9e-6, "server.switches": 1.2, "disk.written": 900.0, "net.sent": 300.0}
@@ -40,8 +40,8 @@ def findings_of(results):
     return analyse(results.study, results.runs, ended=results.ended, used=uses(results))
 
 
-def page_of(results, folder) -> Page:
-    return Page(write(results, findings_of(results), folder).read_text())
+def page_of(results) -> Page:
+    return Page(render(results, findings_of(results)))
 
 
 def part(page: Page) -> str:
@@ -49,8 +49,8 @@ def part(page: Page) -> str:
 
 
 @pytest.fixture(scope="module")
-def fifty_four(tmp_path_factory):
-    return page_of(fake_results.fifty_four_cells(), tmp_path_factory.mktemp("fifty_four"))
+def fifty_four():
+    return page_of(fake_results.fifty_four_cells())
 
 
 def test_each_cell_has_its_foremost_resources_and_its_ratio_to_the_first_level(fifty_four) -> None:
@@ -78,24 +78,24 @@ def test_every_resource_of_every_cell_is_there_with_interval_or_reason(fifty_fou
     assert "Share that the system used of the CPU time that it may use" in folded
 
 
-def test_where_nothing_was_observed_the_page_says_why(tmp_path) -> None:
+def test_where_nothing_was_observed_the_page_says_why() -> None:
     results = fake_results.eight_cells()
     findings = analyse(results.study, results.runs, ended=results.ended)
-    page = Page(write(results, findings, tmp_path).read_text())
+    page = Page(render(results, findings))
     assert "Not known: the runs left no samples of their measured parts." in page.text
 
 
-def test_one_cell_has_its_costs_and_no_ratios(tmp_path) -> None:
-    html = part(page_of(fake_results.one_cell(), tmp_path))
+def test_one_cell_has_its_costs_and_no_ratios() -> None:
+    html = part(page_of(fake_results.one_cell()))
     assert "the only cell" in html
     assert "ratio to" not in html.lower()
 
 
-def test_a_study_without_runs_has_no_such_part(tmp_path) -> None:
+def test_a_study_without_runs_has_no_such_part() -> None:
     results = fake_results.eight_cells()
     results.runs = []
     findings = analyse(results.study, [], ended=None)
-    assert 'id="per-operation"' not in write(results, findings, tmp_path).read_text()
+    assert 'id="per-operation"' not in render(results, findings)
 
 
 # The terminal and the tables

@@ -13,7 +13,7 @@ from rich.console import Console
 
 from dyno.analysis import analyse
 from dyno.model.run import MeasuredPart, RateChange, RateWithin
-from dyno.report import figures, terminal, to_csv, to_json, write
+from dyno.report import figures, render, terminal, to_csv, to_json
 from dyno.report.figures.timeline import CHANGED
 
 CUT = MeasuredPart(
@@ -90,13 +90,13 @@ def test_a_run_that_is_too_short_says_why() -> None:
 SAID = "no steady state in 2 of 3 runs"
 
 
-def test_no_steady_state_is_said_beside_the_cell_everywhere(tmp_path) -> None:
+def test_no_steady_state_is_said_beside_the_cell_everywhere() -> None:
     results = folder(NONE, CUT, NONE)
     findings = findings_of(results)
     out = io.StringIO()
     terminal.show(findings, Console(file=out))
     assert SAID in next(line for line in out.getvalue().splitlines() if line.startswith("the only cell"))
-    assert f'<td class="remark warn">{SAID}</td>' in write(results, findings, tmp_path).read_text()
+    assert f'<td class="remark warn">{SAID}</td>' in render(results, findings)
     assert json.loads(to_json(findings))["cells"][0]["remark"] == SAID
     assert {row["unsteady"] for row in csv.DictReader(io.StringIO(to_csv(findings)))} == {"2"}
 
@@ -110,10 +110,10 @@ def test_a_remark_fits_a_narrow_terminal(width) -> None:
     assert "remark" in text
 
 
-def test_there_is_no_column_for_remarks_where_there_are_none(tmp_path) -> None:
+def test_there_is_no_column_for_remarks_where_there_are_none() -> None:
     results = folder(CUT, CUT)
     findings = findings_of(results)
     out = io.StringIO()
     terminal.show(findings, Console(file=out))
     assert "remark" not in out.getvalue()
-    assert "<th>remark</th>" not in write(results, findings, tmp_path).read_text()
+    assert "<th>remark</th>" not in render(results, findings)

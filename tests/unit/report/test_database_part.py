@@ -10,7 +10,7 @@ from rich.console import Console
 
 from dyno.analysis import analyse
 from dyno.model.findings import CounterFigure, DatabaseCell, Findings, GaugeFigure, WaitFigure
-from dyno.report import terminal, write
+from dyno.report import render, terminal
 from dyno.report.database import FOREMOST, groups
 
 
@@ -66,8 +66,8 @@ def test_what_is_apart_comes_first_and_what_is_nowhere_is_left_out(findings: Fin
     }
 
 
-def test_the_page_has_the_counters_and_folds_those_that_tell_less(results, findings: Findings, tmp_path) -> None:
-    page = write(results, findings, tmp_path).read_text()
+def test_the_page_has_the_counters_and_folds_those_that_tell_less(results, findings: Findings) -> None:
+    page = render(results, findings)
     section = page[page.index('<section id="database">') :]
     section = section[: section.index("</section>")]
     assert section.index("innodb_far") < section.index("4 more counters") < section.index("plain_14")
@@ -77,28 +77,28 @@ def test_the_page_has_the_counters_and_folds_those_that_tell_less(results, findi
     assert "Performance_schema was off." in section
 
 
-def test_what_goes_up_and_down_is_shown_where_a_store_has_it(results, findings: Findings, tmp_path) -> None:
+def test_what_goes_up_and_down_is_shown_where_a_store_has_it(results, findings: Findings) -> None:
     first = groups(findings)[0]
     assert [gauge.name for gauge in first.gauges] == ["n1.heap_share", "n2.heap_share"]
     assert [figure is None for figure in first.gauges[0].figures] == [False, True]
-    page = write(results, findings, tmp_path).read_text()
+    page = render(results, findings)
     section = page[page.index("that go up and down") :]
     row = section[section.index('data-name="n1.heap_share"') :].split("</tr>")[0]
     assert "0.2500 [0.2000, 0.3000]" in row
     assert "–" in row
 
 
-def test_what_nobody_waited_for_in_these_cells_has_no_row_and_no_bar(results, findings: Findings, tmp_path) -> None:
+def test_what_nobody_waited_for_in_these_cells_has_no_row_and_no_bar(results, findings: Findings) -> None:
     """It is there since clients of other cells waited for it; the bars of such a group were of no length."""
     none = WaitFigure(name="wait/lock/row", clients=0.0, ci=None, us_per_op=0.0)
     cells = [each.model_copy(update={"waits": (none,)}) for each in findings.database[:2]]
     found = findings.model_copy(update={"database": (*cells, *findings.database[2:])})
     assert groups(found)[0].waits == ()
-    assert "wait/lock/row" not in write(results, found, tmp_path).read_text()
+    assert "wait/lock/row" not in render(results, found)
 
 
-def test_where_no_store_was_asked_the_page_has_no_such_section(results, tmp_path) -> None:
-    page = write(results, analyse(results.study, results.runs, ended=results.ended), tmp_path).read_text()
+def test_where_no_store_was_asked_the_page_has_no_such_section(results) -> None:
+    page = render(results, analyse(results.study, results.runs, ended=results.ended))
     assert 'id="database"' not in page
 
 

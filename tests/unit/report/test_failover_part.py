@@ -15,7 +15,7 @@ from dyno.analysis import analyse
 from dyno.model.faults import Fault, FaultPlan
 from dyno.model.findings import Findings
 from dyno.model.run import Faulted, Outcome
-from dyno.report import figures, write
+from dyno.report import figures, render, write
 from dyno.report.terminal import show
 
 S = 1_000_000_000
@@ -75,24 +75,24 @@ def test_the_page_has_outages_the_bound_with_its_source_and_throughput_around_th
     assert "n&lt;1&gt; at the orange line" in page or "n<1>" not in page
 
 
-def test_rows_that_were_lost_stand_in_the_table_instead_of_a_bound(tmp_path: Path) -> None:
+def test_rows_that_were_lost_stand_in_the_table_instead_of_a_bound() -> None:
     results, findings = struck(lost=3)
-    page = write(results, findings, tmp_path).read_text()
+    page = render(results, findings)
     (section,) = re.findall(r'<section id="failover">.*?</section>', page, re.DOTALL)
     runs = findings.failovers[0].runs
     assert f"{3 * runs} (in {runs} of {runs} runs)" in section
     assert "of faults)" not in section
 
 
-def test_an_outage_that_clients_saw_only_coarsely_has_how_finely_beside_it(tmp_path: Path) -> None:
+def test_an_outage_that_clients_saw_only_coarsely_has_how_finely_beside_it() -> None:
     results, findings = struck(resolution_s=2.0)
-    page = write(results, findings, tmp_path).read_text()
+    page = render(results, findings)
     assert "seen to within 2.000" in page
 
 
-def test_a_median_among_outages_that_did_not_end_is_longer_than_was_seen(tmp_path: Path) -> None:
+def test_a_median_among_outages_that_did_not_end_is_longer_than_was_seen() -> None:
     results, findings = struck(unended=True)
-    page = write(results, findings, tmp_path).read_text()
+    page = render(results, findings)
     (section,) = re.findall(r'<section id="failover">.*?</section>', page, re.DOTALL)
     assert "&gt;= 25.00" in section
     assert " not over, of " in section
@@ -151,17 +151,17 @@ def test_the_terminal_has_a_line_a_cell_and_a_sentence() -> None:
     assert "kill of the primary" in text
 
 
-def test_a_study_without_faults_says_nothing_of_them(tmp_path: Path) -> None:
+def test_a_study_without_faults_says_nothing_of_them() -> None:
     results = fake_results.eight_cells()
     findings = analyse(results.study, results.runs, ended=results.ended)
-    page = write(results, findings, tmp_path).read_text()
+    page = render(results, findings)
     assert 'id="failover"' not in page
     assert figures.outages(findings) is None
 
 
-def test_a_report_of_faults_begins_with_what_a_failover_costs(tmp_path: Path) -> None:
+def test_a_report_of_faults_begins_with_what_a_failover_costs() -> None:
     results, findings = struck()
-    page = write(results, findings, tmp_path).read_text()
+    page = render(results, findings)
     assert page.index('<section id="failover">') < page.index('<section id="cells">')
     console = Console(file=io.StringIO(), width=200)
     show(findings, console)
@@ -169,7 +169,7 @@ def test_a_report_of_faults_begins_with_what_a_failover_costs(tmp_path: Path) ->
     assert told.index("What a failover costs") < told.index("Before believing the figures")
 
 
-def test_mending_and_being_whole_are_marked_in_the_figure_around_the_fault(tmp_path: Path) -> None:
+def test_mending_and_being_whole_are_marked_in_the_figure_around_the_fault() -> None:
     results, findings = struck(sampled=True)
     figure = next(each for each in figures.around_faults(findings, results.runs, results.intervals))
     assert "dashed, mending began; dotted, all was whole: medians" in words(figure.svg)
@@ -194,10 +194,10 @@ def words(svg: str) -> str:
     return " ".join(re.sub(r"<[^>]*>", " ", svg).split())
 
 
-def test_what_each_fault_costs_is_no_wider_than_a_screen(tmp_path: Path) -> None:
+def test_what_each_fault_costs_is_no_wider_than_a_screen() -> None:
     """Twelve columns beside each other were cut off at the right; columns of nothing but 0 are left out."""
     results, findings = struck()
-    page = write(results, findings, tmp_path).read_text()
+    page = render(results, findings)
     (section,) = re.findall(r'<section id="failover">.*?</section>', page, re.DOTALL)
     heads = [re.findall(r"<th[ >]", head) for head in re.findall(r"<thead>.*?</thead>", section, re.DOTALL)]
     assert max(map(len, heads[1:])) <= 7

@@ -21,7 +21,7 @@ from dyno.hosts.flames import draw, job_of
 from dyno.hosts.local import core_binary
 from dyno.model.findings import Findings
 from dyno.model.flames import DrawnFlame
-from dyno.report import hot_spots, terminal, write
+from dyno.report import hot_spots, render, terminal, write
 
 STACKS = {"run": pl.Int32, "subject": pl.String, "event": pl.String, "stack": pl.String, "samples": pl.Int64}
 COPY = "mariadbd;do_command@mariadbd;do_syscall_64_[k];copy_user_generic_[k]"
@@ -108,7 +108,7 @@ def test_a_report_without_call_stacks_is_as_it_was(tmp_path: Path) -> None:
     results = fake_results.eight_cells()
     found, flames = made(results, pl.DataFrame(schema=STACKS))
     assert (found.hot_spots, flames) == ((), [])
-    page = write(results, found, tmp_path, flames).read_text()
+    page = render(results, found, flames)
     assert 'id="hot-spots"' not in page
     assert list((tmp_path / "figures").glob("flame-*")) == []
 
@@ -134,11 +134,11 @@ def test_a_page_of_many_cells_stays_below_ten_megabytes(tmp_path: Path) -> None:
     assert page.stat().st_size < 10_000_000 * 26 / 54
 
 
-def test_what_the_page_has_no_room_for_is_beside_it(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_what_the_page_has_no_room_for_is_beside_it(monkeypatch: pytest.MonkeyPatch) -> None:
     results = fake_results.eight_cells()
     found, flames = made(results, sampled(results, {COPY: 60, TREE: 30}))
     monkeypatch.setattr(hot_spots, "MOST_IN_PAGE", sum(len(each.page) for each in flames if each.against))
-    shown = part(write(results, found, tmp_path, flames).read_text())
+    shown = part(render(results, found, flames))
     assert shown.count("<summary>What changed against delete</summary>") == 4
     assert shown.count("<summary>Flame graph</summary>") == 0
     assert shown.count('.svg">Flame graph</a>, beside this page, which it would make too large') == 8

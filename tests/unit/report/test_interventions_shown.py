@@ -12,7 +12,7 @@ from rich.console import Console
 
 from dyno.analysis import analyse
 from dyno.model.findings import DoseEffect, Findings, Probed
-from dyno.report import figures, write
+from dyno.report import figures, render, write
 from dyno.report.interventions import show_interventions
 from dyno.report.terminal import show
 
@@ -73,7 +73,7 @@ def test_the_page_has_slopes_sentences_and_a_figure(tmp_path) -> None:
 
 def test_a_page_without_interventions_says_nothing_of_them(tmp_path) -> None:
     results, findings = with_probes()
-    page = write(results, findings, tmp_path).read_text()
+    page = render(results, findings)
     assert "interventions" not in page
     assert not (tmp_path / "figures" / "interventions.svg").exists()
 
@@ -90,24 +90,24 @@ def test_the_figure_has_each_dose_with_its_interval(number: int) -> None:
     assert all(kind in figure.svg for kind in kinds[1:])
 
 
-def test_one_whose_runs_are_all_not_ok_breaks_nothing(tmp_path) -> None:
+def test_one_whose_runs_are_all_not_ok_breaks_nothing() -> None:
     empty = probed(
         doses=(DoseEffect(cell=0, level="sync-delay 0", dose=0, n=0),), slope=None, slope_ci=None, own_cost=None,
         own_cost_ci=None, calls_per_op=None, verdict="cannot tell", sentence="cannot tell",
     )  # fmt: skip
     results, findings = with_probes(empty)
-    assert 'id="interventions"' in write(results, findings, tmp_path).read_text()
+    assert 'id="interventions"' in render(results, findings)
     assert figures.doses(findings) is None
 
 
-def test_one_without_a_slope_is_in_the_table_and_in_no_figure(tmp_path) -> None:
+def test_one_without_a_slope_is_in_the_table_and_in_no_figure() -> None:
     doses = tuple(dose.model_copy(update={"added": None}) for dose in probed().doses)
     memory = probed(
         "memory", unit="share", doses=doses, slope=None, slope_ci=None, differs_from=0.003, calls_per_op=None,
         verdict="differs from a dose on", sentence="memory: throughput differs from 0.3% on",
     )  # fmt: skip
     results, findings = with_probes(memory)
-    page = write(results, findings, tmp_path).read_text()
+    page = render(results, findings)
     assert "Memory: throughput differs from 0.3% on" in page
     assert figures.doses(findings) is None
     console = Console(file=io.StringIO())

@@ -21,9 +21,9 @@ def findings_of(made: Network) -> Findings:
     return analyse(made.study, made.runs, ended="done", used=made.used)
 
 
-def page(made: Network, folder: Path) -> str:
+def page(made: Network) -> str:
     results = fake_results.FakeResults(made.study, made.runs)
-    return html.write(results, findings_of(made), folder).read_text()
+    return html.render(results, findings_of(made))
 
 
 def shown(findings: Findings) -> str:
@@ -38,7 +38,8 @@ def network() -> Network:
 
 
 def test_the_page_has_the_demands_the_bounds_the_forecasts_and_the_checks(network: Network, tmp_path: Path) -> None:
-    text = page(network, tmp_path)
+    results = fake_results.FakeResults(network.study, network.runs)
+    text = html.write(results, findings_of(network), tmp_path).read_text()
     part = text[text.index('<section id="laws">') :]
     part = part[: part.index("</section>")]
     for wanted in ("2 CPUs", "the disk", "N*", "Throughput over threads, and what its demands allow", "0 broken"):
@@ -48,10 +49,10 @@ def test_the_page_has_the_demands_the_bounds_the_forecasts_and_the_checks(networ
     assert "contradict" not in part
 
 
-def test_faults_stand_first_and_name_their_runs(tmp_path: Path) -> None:
+def test_faults_stand_first_and_name_their_runs() -> None:
     made = Network([1, 2, 4, 8], blocks=2)
     made.replace_run(3, latency_mean=100.0)
-    text = page(made, tmp_path)
+    text = page(made)
     assert text.index("Run 3 (threads=4) contradicts itself") < text.index("Each in a sentence")
     assert "The figures of 1 ok run contradict each other" in text
     told = shown(findings_of(made))
@@ -60,10 +61,10 @@ def test_faults_stand_first_and_name_their_runs(tmp_path: Path) -> None:
     assert "1 times broken" in told
 
 
-def test_a_page_without_observed_runs_has_no_such_part(tmp_path: Path) -> None:
+def test_a_page_without_observed_runs_has_no_such_part() -> None:
     results = fake_results.eight_cells()
     findings = analyse(results.study, results.runs, ended=results.ended)
-    assert 'id="laws"' not in html.write(results, findings, tmp_path).read_text()
+    assert 'id="laws"' not in html.render(results, findings)
     assert figures.bounds(results.study, findings, figures.Palette(results.study)) is None
 
 
@@ -86,9 +87,9 @@ def test_of_one_number_of_clients_there_is_no_figure() -> None:
     assert figures.bounds(made.study, findings_of(made), figures.Palette(made.study)) is None
 
 
-def test_names_that_a_user_wrote_stay_text(tmp_path: Path) -> None:
+def test_names_that_a_user_wrote_stay_text() -> None:
     made = Network([1, 2], blocks=2, others={"<script>alert(1)</script>": ("<b>", "b&b")})
-    text = page(made, tmp_path)
+    text = page(made)
     part = text[text.index('<section id="laws">') :]
     assert "<script>alert(1)" not in part
     made = Network([1, 2], blocks=2, others={"colour": ("\x1b[31m", "[red]")})

@@ -11,7 +11,7 @@ from rich.console import Console
 
 from dyno.analysis import analyse
 from dyno.model.findings import Findings
-from dyno.report import write
+from dyno.report import render
 from dyno.report.terminal import show
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "analysis"))
@@ -38,8 +38,8 @@ def on_terminal(findings: Findings) -> str:
     return out.getvalue()
 
 
-def test_the_page_has_times_answers_texts_and_plans(tmp_path: Path) -> None:
-    page = write(*made(wrong=False), tmp_path).read_text()
+def test_the_page_has_times_answers_texts_and_plans() -> None:
+    page = render(*made(wrong=False))
     assert 'id="queries"' in page
     assert "is answered the same by all cells that were asked the same" in page
     assert "Scan of point" in page
@@ -48,9 +48,9 @@ def test_the_page_has_times_answers_texts_and_plans(tmp_path: Path) -> None:
     assert "not answered the same" not in page
 
 
-def test_an_answer_that_differs_is_told_with_its_first_row(tmp_path: Path) -> None:
+def test_an_answer_that_differs_is_told_with_its_first_row() -> None:
     results, findings = made(wrong=True)
-    page = write(results, findings, tmp_path).read_text()
+    page = render(results, findings)
     assert "(x, 1) against (x, 2)" in page
     assert "differs (B)" in page
     shown = on_terminal(findings)
@@ -58,8 +58,8 @@ def test_an_answer_that_differs_is_told_with_its_first_row(tmp_path: Path) -> No
     assert "point (determinate) is not answered the same" in shown
 
 
-def test_a_study_without_queries_has_no_part_for_them(tmp_path: Path) -> None:
+def test_a_study_without_queries_has_no_part_for_them() -> None:
     results = fake_results.eight_cells()
     findings = analyse(results.study, results.runs, ended=results.ended)
-    assert 'id="queries"' not in write(results, findings, tmp_path).read_text()
+    assert 'id="queries"' not in render(results, findings)
     assert "Queries: answers" not in on_terminal(findings)

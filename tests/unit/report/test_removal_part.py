@@ -19,7 +19,7 @@ from dyno.model.findings import (
     Removal,
     RemovalStep,
 )
-from dyno.report import write
+from dyno.report import render, write
 from dyno.report.terminal import show
 
 
@@ -147,13 +147,13 @@ def test_throughput_of_each_step_is_drawn_once_for_all_transactions(tmp_path) ->
 def test_what_is_not_known_of_orders_is_told(tmp_path) -> None:
     told = "72 of the 80 assemblies that there are were not counted"
     results, findings = with_removal(removal(contributions=(), contributions_reason=told))
-    assert told in write(results, findings, tmp_path).read_text()
+    assert told in render(results, findings)
     assert not (tmp_path / "figures" / "orders-payment.svg").exists()
 
 
-def test_a_page_of_another_engine_says_nothing_of_it(tmp_path) -> None:
+def test_a_page_of_another_engine_says_nothing_of_it() -> None:
     results, findings = with_removal()
-    assert 'id="removal"' not in write(results, findings, tmp_path).read_text()
+    assert 'id="removal"' not in render(results, findings)
 
 
 def test_a_terminal_has_the_steps_and_both_ways_of_counting() -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-from pathlib import Path
 
 import fake_results
 import pytest
@@ -12,7 +11,7 @@ from tests.unit.selfcheck.planted import DAY_NS, ENVIRONMENT, MACHINE, MADE_NS, 
 
 from dyno.analysis import analyse
 from dyno.model.selfcheck import Machine
-from dyno.report import write
+from dyno.report import render
 from dyno.report.selfcheck import block, block_of
 from dyno.report.terminal import show_selfcheck
 
@@ -63,10 +62,10 @@ def test_where_there_is_none_the_remedy_is_said() -> None:
     assert "`dyno selfcheck --quick`" in block_of(fake_results.one_cell()).heading
 
 
-def test_page_and_terminal_have_the_block(tmp_path: Path) -> None:
+def test_page_and_terminal_have_the_block() -> None:
     results = fake_results.one_cell()
     results.selfcheck = planted()
-    page = write(results, analyse(results.study, results.runs, ended=results.ended), tmp_path).read_text()
+    page = render(results, analyse(results.study, results.runs, ended=results.ended))
     out = io.StringIO()
     show_selfcheck(block_of(results), Console(file=out))
     for name, judged in planted().parts():

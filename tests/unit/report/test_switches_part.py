@@ -12,7 +12,7 @@ from rich.console import Console
 
 from dyno.analysis import analyse
 from dyno.model.findings import Findings, Switches, SwitchStep
-from dyno.report import write
+from dyno.report import render, write
 from dyno.report.terminal import show
 
 
@@ -40,9 +40,9 @@ def with_switches(*found: Switches) -> tuple[fake_results.FakeResults, Findings]
     return results, findings.model_copy(update={"switches": found})
 
 
-def test_the_page_has_each_step_with_what_it_saved_and_its_figure(tmp_path: Path) -> None:
+def test_the_page_has_each_step_with_what_it_saved_and_its_figure() -> None:
     results, findings = with_switches(switches())
-    page = write(results, findings, tmp_path).read_text()
+    page = render(results, findings)
     (section,) = re.findall(r'<section id="switches">.*?</section>', page, re.DOTALL)
     for told in (
         "synchronous: full → &lt;off&gt;",
@@ -67,9 +67,9 @@ def test_the_waterfall_has_what_is_left_and_what_was_saved_or_added(tmp_path: Pa
     ]
 
 
-def test_a_page_of_a_study_that_counts_nothing_says_nothing_of_switches(tmp_path: Path) -> None:
+def test_a_page_of_a_study_that_counts_nothing_says_nothing_of_switches() -> None:
     results, findings = with_switches()
-    assert 'id="switches"' not in write(results, findings, tmp_path).read_text()
+    assert 'id="switches"' not in render(results, findings)
 
 
 def test_a_terminal_has_the_steps() -> None:

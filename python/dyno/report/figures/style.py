@@ -8,6 +8,7 @@ import re
 import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from textwrap import wrap
 from typing import Any, Literal
 
@@ -45,8 +46,13 @@ class Figure:
     name: str
     title: str
     svg: str
-    png: bytes
     csv: str
+    png_scale: float
+
+    @cached_property
+    def png(self) -> bytes:
+        """Made when it is asked for, which a page by itself does not do: it takes longer than the drawing."""
+        return _smaller(vl_convert.svg_to_png(self.svg, scale=self.png_scale))
 
 
 class Palette:
@@ -218,7 +224,7 @@ def draw(
     """Render a Vega-Lite chart over `data`. `rows` and `columns` are for those who want to plot it anew."""
     whole = drawable({**spec, "$schema": alt.SCHEMA_URL, "datasets": dict(data), "config": _CONFIG})
     svg = held(_shorter(_own_ids(vl_convert.vegalite_to_svg(whole), name)))
-    return Figure(name, title, svg, _smaller(vl_convert.svg_to_png(svg, scale=png_scale)), _csv(rows, columns))
+    return Figure(name, title, svg, _csv(rows, columns), png_scale)
 
 
 _PLACES = re.compile(r' d="[^"]+"|\btranslate\([^)]+\)')
