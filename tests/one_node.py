@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import os
-import random
 import signal
-import time
 from dataclasses import replace
 from typing import Any
 
 from dyno import sql
-from dyno.model.base import RunError
 from dyno.model.endpoint import READ_ONLY, Endpoint
-from dyno.model.faults import Fault, FaultKind, Struck
+from dyno.model.faults import FaultKind, Struck
 from dyno.systems.cluster import Cluster, NodeState
 from dyno.systems.mariadb import MariadbOptions, MariadbSystem
 
@@ -21,7 +18,6 @@ class OneNode(MariadbSystem, Cluster[MariadbOptions]):
     """Its node is `n1`, and is reached in one way only, whatever the way is called."""
 
     kind = "one-node"
-    struck: Struck | None = None
 
     @classmethod
     def why_not_struck(cls, options: MariadbOptions, kind: FaultKind) -> str | None:
@@ -39,22 +35,19 @@ class OneNode(MariadbSystem, Cluster[MariadbOptions]):
         role: Any = "none" if pid is None else "primary"
         return (NodeState("n1", "localhost", pid, role, "running" if pid else "ended"),)
 
-    def strike(self, fault: Fault, rng: random.Random) -> Struck:
+    def carry_out(self, kind: FaultKind, node: str) -> None:
         """Kill it or stop it."""
-        at_ns = time.time_ns()
-        if self._running is None:
-            raise RunError("there is no node to be struck")
-        if fault.kind == "freeze":
+        assert self._running is not None
+        if kind == "freeze":
             os.kill(self._running.pid, signal.SIGSTOP)
         else:
             self.end_process(10.0)
-        self.struck = Struck(fault.kind, ("n1",), at_ns, undo=self._running and self._running.pid)
-        return self.struck
 
     def mend(self, struck: Struck, limit: float) -> None:
         """Start it again, or let it go on."""
-        if struck.undo is not None:
-            os.kill(struck.undo, signal.SIGCONT)
+        self._struck.remove(struck)
+        if self._running is not None:
+            os.kill(self._running.pid, signal.SIGCONT)
             return
         running = self.start_again(limit)
         assert self._endpoint is not None

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import Annotated, Any, Literal, get_args
+from dataclasses import dataclass
+from typing import Annotated, Literal, get_args
 
 from pydantic import Field, model_validator
 
@@ -56,15 +56,11 @@ class Fault(Frozen):
 
 @dataclass(frozen=True)
 class Struck:
-    """A fault that was carried out: on which nodes, and from when on (host's CLOCK_REALTIME, just before it was done).
-
-    `undo` is the cluster's own: what its `mend` needs to know.
-    """
+    """A fault that was carried out: on which nodes, and from when on (CLOCK_REALTIME, just before it was done)."""
 
     kind: FaultKind
     nodes: tuple[str, ...]
     at_ns: int
-    undo: Any = field(default=None, compare=False)
 
 
 class FaultOptions(Frozen):

@@ -71,8 +71,8 @@ class _Client:
         self._http.close()
 
 
-class _Questdb:
-    """A cursor on /exec, where statement and parameters are in the URL."""
+class _Cursor:
+    """What an answer gave, until the next one."""
 
     def __init__(self, client: _Client) -> None:
         self._client = client
@@ -83,6 +83,17 @@ class _Questdb:
     def arrived(self) -> Arrival | None:
         """When the last answer had come whole; it is decoded after that."""
         return self._client.arrived
+
+    def fetchall(self) -> Sequence[Any]:
+        """All that it gave."""
+        return self._rows
+
+    def close(self) -> None:
+        """The connection stays."""
+
+
+class _Questdb(_Cursor):
+    """A cursor on /exec, where statement and parameters are in the URL."""
 
     def execute(self, statement: str, parameters: Sequence[Any] | None = None, /) -> None:
         """QuestDB takes no parameters here, so they are put in as literals."""
@@ -104,26 +115,9 @@ class _Questdb:
         for row in rows:
             self.execute(statement, row)
 
-    def fetchall(self) -> Sequence[Any]:
-        """All that it gave."""
-        return self._rows
 
-    def close(self) -> None:
-        """The connection stays."""
-
-
-class _Cratedb:
+class _Cratedb(_Cursor):
     """A cursor on /_sql."""
-
-    def __init__(self, client: _Client) -> None:
-        self._client = client
-        self.description: Description = None
-        self._rows: Sequence[Any] = ()
-
-    @property
-    def arrived(self) -> Arrival | None:
-        """When the last answer had come whole; it is decoded after that."""
-        return self._client.arrived
 
     def execute(self, statement: str, parameters: Sequence[Any] | None = None, /) -> None:
         """With its parameters beside it."""
@@ -151,13 +145,6 @@ class _Cratedb:
             told = said.get("error", said) if isinstance(said, dict) else said
             raise SqlError(str(told.get("message", told) if isinstance(told, dict) else told))
         return said
-
-    def fetchall(self) -> Sequence[Any]:
-        """All that it gave."""
-        return self._rows
-
-    def close(self) -> None:
-        """The connection stays."""
 
 
 def questdb(dialled: Callable[[], Socket]) -> Connection:

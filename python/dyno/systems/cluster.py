@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import random
 import signal
+import time
 from abc import abstractmethod
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -20,7 +21,7 @@ from dyno.hosts.processes import memory_bytes
 from dyno.model.base import Frozen, InvalidRun, RunError, Scalar
 from dyno.model.faults import Fault, FaultKind, Struck
 from dyno.model.study import Machine
-from dyno.systems.base import System
+from dyno.systems.base import Place, System
 
 if TYPE_CHECKING:
     from dyno.hosts.networks import Network
@@ -130,6 +131,11 @@ class Cluster(System[O]):
     _sent_before = 0
     """Bytes, when it was ready."""
 
+    def __init__(self, options: O, place: Place) -> None:
+        super().__init__(options, place)
+        self._struck: list[Struck] = []
+        """What was struck and not mended."""
+
     @property
     def network(self) -> Network:
         """That of its nodes. Raises RunError where there is none now."""
@@ -162,9 +168,20 @@ class Cluster(System[O]):
     def nodes(self) -> tuple[NodeState, ...]:
         """Every node as it is now, those that were struck too. Takes a few seconds at most."""
 
-    @abstractmethod
     def strike(self, fault: Fault, rng: random.Random) -> Struck:
         """Carry it out now; returns as soon as it is in force. Raises RunError where no node is as it asks."""
+        if why := self.why_not_struck(self.options, fault.kind):
+            raise RunError(why)
+        node = choose(self.nodes(), fault, rng).name
+        # Before it is done, so that whatever happens it is undone.
+        struck = Struck(fault.kind, (node,), time.time_ns())
+        self._struck.append(struck)
+        self.carry_out(fault.kind, node)
+        return struck
+
+    @abstractmethod
+    def carry_out(self, kind: FaultKind, node: str) -> None:
+        """What a fault of that kind is to a node. Raises RunError."""
 
     @abstractmethod
     def mend(self, struck: Struck, limit: float) -> None:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import os
-import random
 import resource
 import secrets
 import signal
@@ -31,13 +30,13 @@ from dyno.hosts.ports import free_port
 from dyno.model.base import InvalidRun, RunError, Scalar
 from dyno.model.counters import Counters
 from dyno.model.endpoint import Endpoint
-from dyno.model.faults import Fault, FaultKind, Struck
+from dyno.model.faults import FaultKind, Struck
 from dyno.model.table_options import Deduplicate, PartitionBy, Replicas, Shards, TableOptions
 from dyno.model.units import Size
 from dyno.systems.base import Place, files_below
-from dyno.systems.cluster import Cluster, NodeState, OfNode, Role, choose, facts_of_nodes, machine_of_node, told_of
+from dyno.systems.cluster import Cluster, NodeState, OfNode, Role, facts_of_nodes, machine_of_node, told_of
 from dyno.systems.nested import flattened
-from dyno.systems.server import Figures, ServerOptions, ServerSystem, binary_number, truth
+from dyno.systems.server import Asking, Figures, ServerOptions, ServerSystem, binary_number, truth
 from dyno.systems.tabled import AT_REST, Tabled, of_devops
 
 _USER, _DATABASE = "crate", "doc"
@@ -253,22 +252,6 @@ class CrateNode(_OfCratedb, OfNode, ServerSystem[CratedbOptions]):
         raise RunError("a node of CrateDB is asked by its cluster")
 
 
-@dataclass(frozen=True)
-class _Asking:
-    connection: sql.Connection
-    reads: Callable[[], Counters]
-    has_ended: Callable[[], bool]
-
-    def read(self) -> Counters:
-        return self.reads()
-
-    def ended(self) -> bool:
-        return self.has_ended()
-
-    def close(self) -> None:
-        self.connection.close()
-
-
 class CratedbSystem(Tabled, Cluster[CratedbOptions]):
     """One to nine nodes. Reads and writes go to the first, which asks the others."""
 
@@ -282,7 +265,6 @@ class CratedbSystem(Tabled, Cluster[CratedbOptions]):
         super().__init__(options, place)
         self._nodes: dict[str, CrateNode] = {}
         self._endpoint: Endpoint | None = None
-        self._struck: list[Struck] = []
         self._effective: dict[str, Any] = {}
         self._asked: dict[str, Any] | None = None
         self._home: Path | None = None
@@ -634,7 +616,7 @@ class CratedbSystem(Tabled, Cluster[CratedbOptions]):
 
     # What it says of itself
 
-    def counters(self, limit: float) -> _Asking | None:
+    def counters(self, limit: float) -> Asking | None:
         """Of each node, by the first that lives."""
         alive = self._alive()
         if not alive or self._endpoint is None:
@@ -642,7 +624,7 @@ class CratedbSystem(Tabled, Cluster[CratedbOptions]):
         connection = sql.connect(self._endpoint.by(alive[0]), limit=limit)
         running = self._nodes[alive[0]].running
         assert running is not None
-        return _Asking(connection, lambda: _counters(connection), lambda: running.wait(5.0) is not None)
+        return Asking(connection, lambda: _counters(connection), lambda: running.wait(5.0) is not None)
 
     def status(self) -> dict[str, float]:
         """What it holds, by node and by shard, once all rows can be read; and what it was asked since it was ready."""
@@ -736,24 +718,18 @@ class CratedbSystem(Tabled, Cluster[CratedbOptions]):
                 return {str(each): "primary" if master else "secondary" for each, master in rows}
         return {}
 
-    def strike(self, fault: Fault, rng: random.Random) -> Struck:
+    def carry_out(self, kind: FaultKind, node: str) -> None:
         """By a signal, or by the network of the node."""
-        if why := self.why_not_struck(self.options, fault.kind):
-            raise RunError(why)
-        name = choose(self.nodes(), fault, rng).name
-        node = self._nodes[name]
-        struck = Struck(fault.kind, (name,), time.time_ns())
-        self._struck.append(struck)
-        match fault.kind:
+        struck = self._nodes[node]
+        match kind:
             case "kill":
-                node.signal(signal.SIGKILL)
+                struck.signal(signal.SIGKILL)
             case "freeze":
-                node.signal(signal.SIGSTOP)
+                struck.signal(signal.SIGSTOP)
             case "shutdown":
-                node.signal(node.farewell)
-            case "cut" | "cut-client" | "cut-one-way" | "slow-network":
-                self.strike_network(fault.kind, name)
-        return struck
+                struck.signal(struck.farewell)
+            case _:
+                self.strike_network(kind, node)
 
     def _undo(self, struck: Struck) -> None:
         if struck in self._struck:

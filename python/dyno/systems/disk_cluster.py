@@ -21,7 +21,6 @@ from dyno.hosts.vm_image import tree_image
 from dyno.hosts.volumes import Until
 from dyno.model.base import InvalidRun, RunError
 from dyno.model.endpoint import Endpoint
-from dyno.model.faults import Struck
 from dyno.model.units import Size, format_size
 from dyno.systems.base import Place
 from dyno.systems.cluster import Cluster, OfNode
@@ -78,7 +77,6 @@ class DiskCluster(Cluster[C]):
     def __init__(self, options: C, place: Place) -> None:
         super().__init__(options, place)
         self._lone: MysqlSystem | None = None
-        self._struck: list[Struck] = []
         self._asked: dict[str, Any] | None = None
         self._effective: dict[str, Any] = {}
         self._before: Figures = {}

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-import random
 import secrets
 import shlex
 import tempfile
@@ -32,12 +31,12 @@ from dyno.hosts.process import Process
 from dyno.hosts.vms import Disk, Spec, Vm
 from dyno.model.base import InvalidRun, RunError, Scalar
 from dyno.model.endpoint import Endpoint
-from dyno.model.faults import Fault, Struck
+from dyno.model.faults import FaultKind, Struck
 from dyno.model.study import Machine
 from dyno.model.units import Duration, Size
 from dyno.systems import drbd_resource as words
 from dyno.systems.base import Place
-from dyno.systems.cluster import SLOW_DELAY_S, SLOW_RATE, NodeState, Role, choose, facts_of_nodes
+from dyno.systems.cluster import SLOW_DELAY_S, SLOW_RATE, NodeState, Role, facts_of_nodes
 from dyno.systems.disk_cluster import FOLDER, NAMES, DiskCluster, DiskClusterOptions, DiskServer, other_of
 from dyno.systems.members import PORT, SLOW_DISK
 from dyno.systems.server import WHO
@@ -626,16 +625,10 @@ class DrbdSystem(DiskCluster[DrbdOptions]):
             return bool(connection.rows("SELECT 1"))
         return False
 
-    def strike(self, fault: Fault, rng: random.Random) -> Struck:
+    def carry_out(self, kind: FaultKind, node: str) -> None:
         """Of the machine, or within it."""
-        if why := self.why_not_struck(self.options, fault.kind):
-            raise RunError(why)
-        name = choose(self.nodes(), fault, rng).name
-        vm, at_ns = self._vms[name], time.time_ns()
-        # Before it is done, so that whatever happens it is undone.
-        struck = Struck(fault.kind, (name,), at_ns)
-        self._struck.append(struck)
-        match fault.kind:
+        vm = self._vms[node]
+        match kind:
             case "kill":
                 vm.kill()
             case "freeze":
@@ -644,7 +637,7 @@ class DrbdSystem(DiskCluster[DrbdOptions]):
                 leave = _LEAVE[self.options.promotion].format(virtual=self.virtual)
                 vm.agent.ask(f"setsid bash -c {shlex.quote(leave)} </dev/null >/dev/null 2>&1 3>&- &", _ASK_S)
             case "cut":
-                self.network.cut(name)
+                self.network.cut(node)
             case "cut-client":
                 vm.agent.ask(words.deaf_and_dumb(self.network.address(CLIENT)), _ASK_S)
             case "cut-one-way":
@@ -655,7 +648,6 @@ class DrbdSystem(DiskCluster[DrbdOptions]):
                 vm.agent.ask(_FILL, _STEP_S)
             case "slow-disk":
                 self._throttle(vm, _SLOW_DISK)
-        return struck
 
     def mend(self, struck: Struck, limit: float) -> None:
         """Fence a node that was given up while it lived; take the fault back; start again what has ended."""

@@ -12,9 +12,11 @@ from typing import Annotated, Any, ClassVar, Literal, TypeVar
 from pydantic import Field
 
 from dyno import sql
+from dyno.deployments.base import Recipe
 from dyno.model.base import InvalidRun, RunError, Scalar
 from dyno.model.counters import WAIT, Counters, is_gauge
 from dyno.model.endpoint import Endpoint
+from dyno.systems.base import files_below
 from dyno.systems.server import DATABASE, USER, Figures, ServerOptions, ServerSystem, binary_number, truth
 
 # Where a server's place in the machine is dyno's to choose, and what would make a cold start warm.
@@ -143,6 +145,21 @@ class InnodbSystem(ServerSystem[O]):
     def listening(self, port: int | None) -> list[str]:
         """Where it listens besides its socket."""
         return ["--skip-networking"] if port is None else ["--bind-address=127.0.0.1", f"--port={port}"]
+
+    def recipe_of(self, program: Path) -> Recipe:
+        """The server, its plugins, its messages in English and its character sets: where it says that they are."""
+        log = self.place.logs / f"{program.name}-help"
+        said = self.place.host.run([str(program), "--no-defaults", "--verbose", "--help"], limit=60.0, log=log)
+        folders = {name: Path(path) for name, path in re.findall(r"^([a-z-]+-dir) +(/\S+)", said, re.MULTILINE)}
+        if missing := sorted({"character-sets-dir", "plugin-dir"} - folders.keys()):
+            raise RunError(f"{program} --help does not say where its {missing[0]} is")
+        charsets = folders["character-sets-dir"]
+        return Recipe(
+            name=self.kind,
+            programs=(program, *sorted(folders["plugin-dir"].glob("*.so"))),
+            files=(charsets.parent / "english" / "errmsg.sys", *files_below(charsets)),
+            account=self.account,
+        )
 
     def command(self, folder: Path, port: int | None) -> list[str]:
         """Buffer pool dumps off, so that a cold start is cold."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import shutil
 from pathlib import Path
 from typing import Any, ClassVar
@@ -11,7 +10,6 @@ from typing import Any, ClassVar
 from dyno import sql
 from dyno.deployments.base import Recipe
 from dyno.model.base import RunError
-from dyno.systems.base import files_below
 from dyno.systems.innodb import (
     LEAVES_DATA_ALONE,
     OURS,
@@ -100,21 +98,8 @@ class MariadbSystem(InnodbSystem[MariadbOptions]):
         return {name: Path(where) for name, where in found.items() if where is not None}
 
     def recipe(self) -> Recipe:
-        """The server, its plugins, its messages in English and its character sets: where it says that they are."""
-        program, limit = self.programs()["mariadbd"], 60.0
-        said = self.place.host.run(
-            [str(program), "--no-defaults", "--verbose", "--help"], limit=limit, log=self.place.logs / "mariadbd-help"
-        )
-        folders = {name: Path(path) for name, path in re.findall(r"^([a-z-]+-dir) +(/\S+)", said, re.MULTILINE)}
-        if missing := sorted({"character-sets-dir", "plugin-dir"} - folders.keys()):
-            raise RunError(f"{program} --help does not say where its {missing[0]} is")
-        charsets = folders["character-sets-dir"]
-        return Recipe(
-            name=self.kind,
-            programs=(program, *sorted(folders["plugin-dir"].glob("*.so"))),
-            files=(charsets.parent / "english" / "errmsg.sys", *files_below(charsets)),
-            account=self.account,
-        )
+        """The server, its plugins, its messages in English and its character sets."""
+        return self.recipe_of(self.programs()["mariadbd"])
 
     def statements(self) -> list[str]:
         """What an empty store has: the database and its account; nobody else has a password to come in by."""

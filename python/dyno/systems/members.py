@@ -7,7 +7,6 @@ named n1, n2 and so on, each in a network namespace and a control group of its o
 from __future__ import annotations
 
 import os
-import random
 import signal
 import threading
 import time
@@ -29,11 +28,11 @@ from dyno.hosts.networks import CLIENT
 from dyno.hosts.volumes import image_of
 from dyno.model.base import KeyProblem, RunError, Scalar
 from dyno.model.endpoint import Endpoint
-from dyno.model.faults import Fault, FaultKind, Struck
+from dyno.model.faults import FaultKind, Struck
 from dyno.model.study import FileSystem
 from dyno.model.units import Size, format_size
 from dyno.systems.base import Place, files_below
-from dyno.systems.cluster import Cluster, NodeState, OfNode, Role, choose, facts_of_nodes, machine_of_node, told_of
+from dyno.systems.cluster import Cluster, NodeState, OfNode, Role, facts_of_nodes, machine_of_node, told_of
 from dyno.systems.innodb import InnodbOptions, InnodbSystem
 from dyno.systems.server import WHO, Asking, binary_number
 
@@ -175,7 +174,6 @@ class ServerCluster(Cluster[C]):
         self._members: dict[str, Member[Any]] = {}
         self._lone: Member[Any] | None = None
         self._endpoint: Endpoint | None = None
-        self._struck: list[Struck] = []
         self._unclean: set[str] = set()
         self._at_ready: dict[str, int] = {}
         self._given_up = False
@@ -588,16 +586,10 @@ class ServerCluster(Cluster[C]):
             for name in self.names
         )
 
-    def strike(self, fault: Fault, rng: random.Random) -> Struck:
+    def carry_out(self, kind: FaultKind, node: str) -> None:
         """By a signal, by the network, or by the disk of the node."""
-        if why := self.why_not_struck(self.options, fault.kind):
-            raise RunError(why)
-        node = choose(self.nodes(), fault, rng).name
         member = self._members[node]
-        # Before it is done, so that whatever happens it is undone.
-        struck = Struck(fault.kind, (node,), time.time_ns())
-        self._struck.append(struck)
-        match fault.kind:
+        match kind:
             case "kill":
                 member.signal(signal.SIGKILL)
             case "freeze":
@@ -605,12 +597,11 @@ class ServerCluster(Cluster[C]):
             case "shutdown":
                 member.signal(member.farewell)
             case "cut" | "cut-client" | "cut-one-way" | "slow-network":
-                self.strike_network(fault.kind, node)
+                self.strike_network(kind, node)
             case "disk-full":
                 self.place.host.fill_disk(self.place.data / node)
             case "slow-disk":
                 self.place.host.limit_disk(self.confinement(node), SLOW_DISK, self.place.data / node)
-        return struck
 
     def mend(self, struck: Struck, limit: float) -> None:
         """Take it back, start again what has ended, and have the node join again."""

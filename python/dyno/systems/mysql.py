@@ -120,20 +120,7 @@ class MysqlSystem(InnodbSystem[MysqlOptions]):
             loader = _loader(root)
             files = [path for path in _needed(root) if path != loader]
             return Recipe(self.kind, (loader,), tuple(files), self.account)
-        program = self.programs()["mysqld"]
-        said = self.place.host.run(
-            [str(program), "--no-defaults", "--verbose", "--help"], limit=60.0, log=self.place.logs / "mysqld-help"
-        )
-        folders = {name: Path(path) for name, path in re.findall(r"^([a-z-]+-dir) +(/\S+)", said, re.MULTILINE)}
-        if missing := sorted({"character-sets-dir", "plugin-dir"} - folders.keys()):
-            raise RunError(f"{program} --help does not say where its {missing[0]} is")
-        charsets = folders["character-sets-dir"]
-        return Recipe(
-            name=self.kind,
-            programs=(program, *sorted(folders["plugin-dir"].glob("*.so"))),
-            files=(charsets.parent / "english" / "errmsg.sys", *files_below(charsets)),
-            account=self.account,
-        )
+        return self.recipe_of(self.programs()["mysqld"])
 
     def statements(self) -> list[str]:
         """What an empty store has: the database and its account; nobody else may come in."""

@@ -9,7 +9,6 @@ for what it costs to wait for another node's disk, and reports call it by its na
 from __future__ import annotations
 
 import os
-import random
 import secrets
 import signal
 import tempfile
@@ -35,10 +34,10 @@ from dyno.hosts.vms import need
 from dyno.hosts.volumes import Until
 from dyno.model.base import RunError, Scalar
 from dyno.model.endpoint import Endpoint
-from dyno.model.faults import Fault, Struck
+from dyno.model.faults import FaultKind, Struck
 from dyno.model.units import Duration
 from dyno.systems.base import Place
-from dyno.systems.cluster import NodeState, Role, choose, facts_of_nodes, machine_of_node
+from dyno.systems.cluster import NodeState, Role, facts_of_nodes, machine_of_node
 from dyno.systems.disk_cluster import FOLDER, NAMES, DiskCluster, DiskClusterOptions, DiskServer, other_of
 from dyno.systems.manager import Line, Manager, held
 from dyno.systems.members import PORT, SLOW_DISK
@@ -544,31 +543,25 @@ class ReplicatedDiskSystem(DiskCluster[ReplicatedDiskOptions]):
             return self._in_step or self.options.protocol != "A"
         return False
 
-    def strike(self, fault: Fault, rng: random.Random) -> Struck:
+    def carry_out(self, kind: FaultKind, node: str) -> None:
         """By a signal to all of a node's programs, by the network, or by the disk."""
-        if why := self.why_not_struck(self.options, fault.kind):
-            raise RunError(why)
-        name = choose(self.nodes(), fault, rng).name
-        node, host = self._nodes[name], self.place.host
-        struck = Struck(fault.kind, (name,), time.time_ns())
-        self._struck.append(struck)
-        match fault.kind:
+        struck, host = self._nodes[node], self.place.host
+        match kind:
             case "kill":
-                node.off = True
-                self._signal(node, signal.SIGKILL)
+                struck.off = True
+                self._signal(struck, signal.SIGKILL)
             case "freeze":
-                node.frozen = True
-                self._signal(node, signal.SIGSTOP)
+                struck.frozen = True
+                self._signal(struck, signal.SIGSTOP)
             case "shutdown":
-                node.off = True
-                self._shut_down(node)
+                struck.off = True
+                self._shut_down(struck)
             case "cut" | "cut-client" | "cut-one-way" | "slow-network":
-                self.strike_network(fault.kind, name)
+                self.strike_network(kind, node)
             case "disk-full":
-                host.fill_disk(self._filled(node))
+                host.fill_disk(self._filled(struck))
             case "slow-disk":
-                host.limit_disk(node.confinement, SLOW_DISK, self.disk(name))
-        return struck
+                host.limit_disk(struck.confinement, SLOW_DISK, self.disk(node))
 
     def _filled(self, node: _Node) -> Path:
         if node.mounted is None:

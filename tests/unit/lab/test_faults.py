@@ -14,7 +14,7 @@ import pytest
 from dyno.lab.faults import Found, Striker, audited, give_up_of, responses_of, stale_reads
 from dyno.model.base import RunError
 from dyno.model.endpoint import Endpoint
-from dyno.model.faults import Fault, FaultPlan, Struck
+from dyno.model.faults import Fault, FaultKind, FaultPlan, Struck
 from dyno.model.outage import Attempt, outage
 from dyno.model.run import Outcome, RunRecord, Step
 from dyno.model.study import KindSpec, Study
@@ -42,16 +42,18 @@ class Fake:
     def __init__(self) -> None:
         self.done: list[tuple[str, float]] = []
         self.asked = 0
+        self.struck: Struck | None = None
         self.mending: Exception | None = None
         self.heals = True
         self.given_up = threading.Event()
 
     def strike(self, fault: Fault, rng: random.Random) -> Struck:
         self.done.append(("strike", time.monotonic()))
-        return Struck(fault.kind, ("n2",), time.time_ns(), undo="it")
+        self.struck = Struck(fault.kind, ("n2",), time.time_ns())
+        return self.struck
 
     def mend(self, struck: Struck, limit: float) -> None:
-        assert struck.undo == "it"
+        assert struck is self.struck
         self.done.append(("mend", time.monotonic()))
         if self.mending is not None:
             raise self.mending
@@ -335,12 +337,13 @@ class Struckable(SimulatedSystem, Cluster[SimulatedOptions]):
         return {"n1": TAKES_OVER} if Struckable.now.is_set() else {}
 
     def nodes(self) -> tuple[NodeState, ...]:
-        return tuple(NodeState(name, "10.0.0.1", 1, "primary", "ONLINE") for name in ("n1", "n2"))
+        return NodeState("n1", "10.0.0.1", 1, "primary", "ONLINE"), NodeState(
+            "n2", "10.0.0.2", 2, "secondary", "ONLINE"
+        )
 
-    def strike(self, fault: Fault, rng: random.Random) -> Struck:
-        Struckable.at_ns = time.time_ns()
+    def carry_out(self, kind: FaultKind, node: str) -> None:
+        Struckable.at_ns = self._struck[-1].at_ns
         Struckable.now.set()
-        return Struck(fault.kind, ("n1",), Struckable.at_ns)
 
     def mend(self, struck: Struck, limit: float) -> None:
         pass
