@@ -45,7 +45,7 @@ class OneNode(MariadbSystem, Cluster[MariadbOptions]):
 
     def mend(self, struck: Struck, limit: float) -> None:
         """Start it again, or let it go on."""
-        self._struck.remove(struck)
+        self.taken_back(struck)
         if self._running is not None:
             os.kill(self._running.pid, signal.SIGCONT)
             return

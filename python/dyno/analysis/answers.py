@@ -307,7 +307,7 @@ def _sentence(query: str, found: Sequence[QueryAnswer], told: Sequence[str]) -> 
 
 
 def _in_words(name: str, form: str) -> str:
-    """`point (determinate)`: who asked it by itself and in batches is told of both."""
+    """`point (determinate)`; `point (determinate, in batches)`, since who asked it in both ways is told of both."""
     part, _, query = name.partition(".")
     return f"{query} ({form}, in batches)" if part == IN_BATCH else f"{query} ({form})"
 
@@ -321,7 +321,7 @@ def notes(found: Sequence[QueryFinding]) -> Iterator[str]:
     """What a reader must know before all figures of queries."""
     unlike = [each for each in found if not each.equal]
     if unlike:
-        names = sentences.listed([_in_words(each.query, each.form) for each in unlike], 26)
+        names = sentences.listed([_in_words(each.query, each.form) for each in unlike], 52)
         yield (
             f"{len(unlike)} of {_queries(len(found))} are not answered the same by all cells, so that their times, and "
             f"figures over several queries with them, are not compared: {names}."

@@ -230,13 +230,10 @@ class Network:
         """Lose what the two send each other; everybody else still reaches both. Raises RunError."""
         self._lose({(a, b), (b, a)})
 
-    def cut_one_way(self, source: str, target: str) -> None:
-        """Lose what the source sends to the target, and nothing that the target sends to it. Raises RunError."""
-        self._lose({(source, target)})
-
     def cut_outgoing(self, source: str) -> None:
         """Lose all that it sends, and nothing that others send to it. Raises RunError."""
         with self._lock:
+            self._node(source)
             self._lose({(source, target) for target in self._nodes if target != source})
 
     def slow(self, node: str, rate: float | None = None, delay: float | None = None) -> None:

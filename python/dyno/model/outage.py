@@ -18,7 +18,7 @@ SHARE = 0.95
 WINDOW_S = 1.0
 """Over which that share is looked at, twice in succession: one window may be as good by luck."""
 _S = 1e9
-_WINDOW = round(WINDOW_S * _S)
+_WINDOW_NS = round(WINDOW_S * _S)
 _CHANCE = 2.0
 
 
@@ -202,16 +202,16 @@ class _Served:
     def __init__(self, attempts: Sequence[Attempt], from_ns: int, late_s: float) -> None:
         due = sorted((each.due_ns, _in_time(each, late_s)) for each in attempts if each.due_ns >= from_ns)
         self.times = [at for at, _ in due]
-        self._in_time = [0, *accumulate(was for _, was in due)]
+        self._answered = [0, *accumulate(was for _, was in due)]
 
     def share(self, start: int) -> float | None:
         """Of the window from there on; None where nothing was due in it."""
-        low, high = bisect_left(self.times, start), bisect_left(self.times, start + _WINDOW)
-        return (self._in_time[high] - self._in_time[low]) / (high - low) if low < high else None
+        low, high = bisect_left(self.times, start), bisect_left(self.times, start + _WINDOW_NS)
+        return (self._answered[high] - self._answered[low]) / (high - low) if low < high else None
 
     def is_twice(self, start: int, holds: Callable[[float], bool]) -> bool:
         """Whether something holds of that share in two windows in succession."""
-        return all((found := self.share(at)) is not None and holds(found) for at in (start, start + _WINDOW))
+        return all((found := self.share(at)) is not None and holds(found) for at in (start, start + _WINDOW_NS))
 
 
 def _back(
@@ -232,18 +232,18 @@ def _back(
     served, late = _Served(attempts, from_ns, late_s), round(late_s * _S)
     former = [each for each in attempts if each.due_ns >= from_ns and each.ended_ns < struck_ns]
     wanted = SHARE * sum(_in_time(each, late_s) for each in former) / len(former) if former else SHARE
-    ended = (at for at in served.times if at + _WINDOW + late <= struck_ns)
+    ended = (at for at in served.times if at + _WINDOW_NS + late <= struck_ns)
     # Who had late answers before has them after too: two seconds that are worse than any was before are none of these.
     worst = min([wanted, *(found for at in ended if (found := served.share(at)) is not None)])
 
     starts = (begin, *(at for at in served.times if at >= begin))
-    told = mended_ns - 2 * _WINDOW - late
+    told = mended_ns - 2 * _WINDOW_NS - late
     relapses = (at for at in starts if at <= told and served.is_twice(at, lambda share: share < worst))
     relapsed = max(relapses, default=begin)
     for start in starts:
         if start < relapsed:
             continue
-        if start + 2 * _WINDOW > until_ns:
+        if start + 2 * _WINDOW_NS > until_ns:
             return None
         if served.is_twice(start, lambda share: share >= wanted):
             return start

@@ -10,7 +10,7 @@ from dyno.model.flames import DrawnFlame
 from dyno.report.source import Source
 from dyno.report.text import to_csv, to_json
 
-__all__ = ["Source", "render", "to_csv", "to_json", "write"]
+__all__ = ["Source", "to_csv", "to_json", "write"]
 
 
 def write(results: Source, findings: Findings, out_dir: Path, flames: Sequence[DrawnFlame] = ()) -> Path:
@@ -21,10 +21,3 @@ def write(results: Source, findings: Findings, out_dir: Path, flames: Sequence[D
     from dyno.report import html  # the plotting library takes longer to load than most commands take to run
 
     return html.write(results, findings, out_dir, flames)
-
-
-def render(results: Source, findings: Findings, flames: Sequence[DrawnFlame] = ()) -> str:
-    """What `write` writes as report.html, by itself."""
-    from dyno.report import html
-
-    return html.render(results, findings, flames)

@@ -106,7 +106,7 @@ class _Causes:
 
 @dataclass(frozen=True)
 class _Drawn:
-    """All figures of a report, by the part of the page that they stand in."""
+    """What is drawn of a study: all figures of a report, by the part of the page that they stand in."""
 
     study: Study
     pooled: list[Figure]
@@ -143,19 +143,22 @@ def write(results: Source, findings: Findings, out_dir: Path, flames: Sequence[D
     drawn = _Drawn.of(results, findings)
     folder = out_dir / "figures"
     folder.mkdir(parents=True, exist_ok=True)
+    files = {f"{flame.name}.svg": flame.file.encode() for flame in flames}
     for figure in drawn.all():
-        _replace(folder / f"{figure.name}.svg", figure.svg.encode())
-        _replace(folder / f"{figure.name}.png", figure.png)
-        _replace(folder / f"{figure.name}.csv", figure.csv.encode())
-    for flame in flames:
-        _replace(folder / f"{flame.name}.svg", flame.file.encode())
+        files[f"{figure.name}.svg"] = figure.svg.encode()
+        files[f"{figure.name}.png"] = figure.png
+        files[f"{figure.name}.csv"] = figure.csv.encode()
+    page = _page(results, findings, drawn, flames)
+    # Nothing of an earlier report is replaced before all of the new one is made.
+    for name, content in files.items():
+        _replace(folder / name, content)
     target = out_dir / "report.html"
-    _replace(target, _page(results, findings, drawn, flames).encode())
+    _replace(target, page.encode())
     return target
 
 
 def render(results: Source, findings: Findings, flames: Sequence[DrawnFlame] = ()) -> str:
-    """What report.html has, and no files beside it."""
+    """The page that `write` writes, without the files beside it."""
     return _page(results, findings, _Drawn.of(results, findings), flames)
 
 

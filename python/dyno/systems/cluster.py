@@ -12,19 +12,16 @@ from abc import abstractmethod
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, Literal, Protocol, TypeVar
+from typing import ClassVar, Literal, Protocol, TypeVar
 
 from dyno.deployments.base import Running
 from dyno.deployments.native import NativeServer
-from dyno.hosts.networks import CLIENT
+from dyno.hosts.networks import CLIENT, Network
 from dyno.hosts.processes import memory_bytes
 from dyno.model.base import Frozen, InvalidRun, RunError, Scalar
 from dyno.model.faults import Fault, FaultKind, Struck
 from dyno.model.study import Machine
 from dyno.systems.base import Place, System
-
-if TYPE_CHECKING:
-    from dyno.hosts.networks import Network
 
 O = TypeVar("O", bound=Frozen)  # noqa: E741 - the options of one kind
 
@@ -179,6 +176,11 @@ class Cluster(System[O]):
         self.carry_out(fault.kind, node)
         return struck
 
+    def taken_back(self, struck: Struck) -> None:
+        """Nothing is left to be undone of it."""
+        if struck in self._struck:
+            self._struck.remove(struck)
+
     @abstractmethod
     def carry_out(self, kind: FaultKind, node: str) -> None:
         """What a fault of that kind is to a node. Raises RunError."""
@@ -191,7 +193,7 @@ class Cluster(System[O]):
         """
 
     def strike_network(self, kind: FaultKind, node: str) -> None:
-        """A fault that is of the node's network alone. Raises RunError."""
+        """One of the four faults that are of the node's network alone. Raises RunError."""
         match kind:
             case "cut":
                 self.network.cut(node)

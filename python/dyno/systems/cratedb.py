@@ -720,20 +720,19 @@ class CratedbSystem(Tabled, Cluster[CratedbOptions]):
 
     def carry_out(self, kind: FaultKind, node: str) -> None:
         """By a signal, or by the network of the node."""
-        struck = self._nodes[node]
+        server = self._nodes[node]
         match kind:
             case "kill":
-                struck.signal(signal.SIGKILL)
+                server.signal(signal.SIGKILL)
             case "freeze":
-                struck.signal(signal.SIGSTOP)
+                server.signal(signal.SIGSTOP)
             case "shutdown":
-                struck.signal(struck.farewell)
+                server.signal(server.farewell)
             case _:
                 self.strike_network(kind, node)
 
     def _undo(self, struck: Struck) -> None:
-        if struck in self._struck:
-            self._struck.remove(struck)
+        self.taken_back(struck)
         if struck.kind == "freeze":
             self._nodes[struck.nodes[0]].signal(signal.SIGCONT)
         elif struck.kind not in ("kill", "shutdown"):

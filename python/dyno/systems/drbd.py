@@ -681,8 +681,7 @@ class DrbdSystem(DiskCluster[DrbdOptions]):
     def _undo(self, struck: Struck) -> None:
         (name,) = struck.nodes
         vm = self._vms[name]
-        if struck in self._struck:
-            self._struck.remove(struck)
+        self.taken_back(struck)
         if struck.kind == "cut":
             self.network.heal()
         if vm.pid is None:

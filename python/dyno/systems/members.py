@@ -620,8 +620,7 @@ class ServerCluster(Cluster[C]):
 
     def _undo(self, struck: Struck) -> None:
         (node,) = struck.nodes
-        if struck in self._struck:
-            self._struck.remove(struck)
+        self.taken_back(struck)
         match struck.kind:
             case "freeze":
                 self._members[node].signal(signal.SIGCONT)

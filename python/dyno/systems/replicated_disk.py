@@ -545,23 +545,23 @@ class ReplicatedDiskSystem(DiskCluster[ReplicatedDiskOptions]):
 
     def carry_out(self, kind: FaultKind, node: str) -> None:
         """By a signal to all of a node's programs, by the network, or by the disk."""
-        struck, host = self._nodes[node], self.place.host
+        at, host = self._nodes[node], self.place.host
         match kind:
             case "kill":
-                struck.off = True
-                self._signal(struck, signal.SIGKILL)
+                at.off = True
+                self._signal(at, signal.SIGKILL)
             case "freeze":
-                struck.frozen = True
-                self._signal(struck, signal.SIGSTOP)
+                at.frozen = True
+                self._signal(at, signal.SIGSTOP)
             case "shutdown":
-                struck.off = True
-                self._shut_down(struck)
+                at.off = True
+                self._shut_down(at)
             case "cut" | "cut-client" | "cut-one-way" | "slow-network":
                 self.strike_network(kind, node)
             case "disk-full":
-                host.fill_disk(self._filled(struck))
+                host.fill_disk(self._filled(at))
             case "slow-disk":
-                host.limit_disk(struck.confinement, SLOW_DISK, self.disk(node))
+                host.limit_disk(at.confinement, SLOW_DISK, self.disk(node))
 
     def _filled(self, node: _Node) -> Path:
         if node.mounted is None:
@@ -660,8 +660,7 @@ class ReplicatedDiskSystem(DiskCluster[ReplicatedDiskOptions]):
     def _undo(self, struck: Struck) -> None:
         (name,) = struck.nodes
         node, host = self._nodes[name], self.place.host
-        if struck in self._struck:
-            self._struck.remove(struck)
+        self.taken_back(struck)
         match struck.kind:
             case "freeze":
                 node.frozen = False

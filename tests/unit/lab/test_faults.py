@@ -337,16 +337,16 @@ class Struckable(SimulatedSystem, Cluster[SimulatedOptions]):
         return {"n1": TAKES_OVER} if Struckable.now.is_set() else {}
 
     def nodes(self) -> tuple[NodeState, ...]:
-        return NodeState("n1", "10.0.0.1", 1, "primary", "ONLINE"), NodeState(
-            "n2", "10.0.0.2", 2, "secondary", "ONLINE"
-        )
+        first = NodeState("n1", "10.0.0.1", 1, "primary", "ONLINE")
+        second = NodeState("n2", "10.0.0.2", 2, "secondary", "ONLINE")
+        return first, second
 
     def carry_out(self, kind: FaultKind, node: str) -> None:
         Struckable.at_ns = self._struck[-1].at_ns
         Struckable.now.set()
 
     def mend(self, struck: Struck, limit: float) -> None:
-        pass
+        self.taken_back(struck)
 
     def whole(self) -> bool:
         return self.heals

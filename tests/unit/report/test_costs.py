@@ -17,7 +17,8 @@ from test_page import Page
 from dyno.analysis import analyse
 from dyno.model.run import Outcome
 from dyno.model.usage import FOREMOST, Usage
-from dyno.report import figures, render, terminal, to_csv
+from dyno.report import figures, terminal, to_csv
+from dyno.report.html import render
 from dyno.report.per_op import _without
 
 COST = {"server.cpu": 60e-6, "driver.cpu": 9e-6, "server.switches": 1.2, "disk.written": 900.0, "net.sent": 300.0}

@@ -13,8 +13,9 @@ from rich.console import Console
 
 from dyno.analysis import analyse
 from dyno.model.run import MeasuredPart, RateChange, RateWithin
-from dyno.report import figures, render, terminal, to_csv, to_json
+from dyno.report import figures, terminal, to_csv, to_json
 from dyno.report.figures.timeline import CHANGED
+from dyno.report.html import render
 
 CUT = MeasuredPart(
     course="warm-up then steady",

@@ -10,8 +10,9 @@ from rich.console import Console
 
 from dyno.analysis import analyse
 from dyno.model.findings import CounterFigure, DatabaseCell, Findings, GaugeFigure, WaitFigure
-from dyno.report import render, terminal
+from dyno.report import terminal
 from dyno.report.database import FOREMOST, groups
+from dyno.report.html import render
 
 
 def figures(scale: float) -> tuple[CounterFigure, ...]:

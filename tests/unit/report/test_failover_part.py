@@ -15,7 +15,8 @@ from dyno.analysis import analyse
 from dyno.model.faults import Fault, FaultPlan
 from dyno.model.findings import Findings
 from dyno.model.run import Faulted, Outcome
-from dyno.report import figures, render, write
+from dyno.report import figures, write
+from dyno.report.html import render
 from dyno.report.terminal import show
 
 S = 1_000_000_000

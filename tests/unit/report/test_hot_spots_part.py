@@ -21,7 +21,8 @@ from dyno.hosts.flames import draw, job_of
 from dyno.hosts.local import core_binary
 from dyno.model.findings import Findings
 from dyno.model.flames import DrawnFlame
-from dyno.report import hot_spots, render, terminal, write
+from dyno.report import hot_spots, terminal, write
+from dyno.report.html import render
 
 STACKS = {"run": pl.Int32, "subject": pl.String, "event": pl.String, "stack": pl.String, "samples": pl.Int64}
 COPY = "mariadbd;do_command@mariadbd;do_syscall_64_[k];copy_user_generic_[k]"
@@ -104,18 +105,18 @@ def test_a_terminal_shows_the_first_groups_of_each_cell(eight: tuple[Findings, s
     )
 
 
-def test_a_report_without_call_stacks_is_as_it_was(tmp_path: Path) -> None:
+def test_a_report_without_call_stacks_is_as_it_was() -> None:
     results = fake_results.eight_cells()
     found, flames = made(results, pl.DataFrame(schema=STACKS))
     assert (found.hot_spots, flames) == ((), [])
     page = render(results, found, flames)
     assert 'id="hot-spots"' not in page
-    assert list((tmp_path / "figures").glob("flame-*")) == []
+    assert "flame-" not in page
 
 
 def test_a_page_of_many_cells_stays_below_ten_megabytes(tmp_path: Path) -> None:
     """As deep and as many as a server's are, a thousand stacks a cell; half the cells get half of ten megabytes."""
-    results = fake_results.twenty_seven_cells()
+    results = fake_results.sampled(fake_results.twenty_seven_cells())
     chance = random.Random(1)
     names = [f"row_search_mvcc_and_what_it_calls_{number}@mariadbd" for number in range(400)]
 

@@ -183,7 +183,7 @@ def test_a_study_with_one_cell_has_a_page(tmp_path) -> None:
 
 
 def test_causes_shape_and_drift_are_told_in_words_and_drawn(tmp_path) -> None:
-    page = Page(write_report(fake_results.drifting(), tmp_path).read_text())
+    page = Page(write_report(fake_results.sampled(fake_results.drifting()), tmp_path).read_text())
     text = page.text.replace("\xa0", " ")
     assert "Of throughput, threads explains 93% of the variation" in text
     assert "mesh has a lower throughput than pool up to threads 8.8 [2.92, 10], and a higher one beyond." in text

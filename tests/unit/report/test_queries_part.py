@@ -11,7 +11,7 @@ from rich.console import Console
 
 from dyno.analysis import analyse
 from dyno.model.findings import Findings
-from dyno.report import render
+from dyno.report.html import render
 from dyno.report.terminal import show
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "analysis"))

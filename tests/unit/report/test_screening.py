@@ -13,8 +13,9 @@ from rich.console import Console
 from dyno.analysis import analyse
 from dyno.model.findings import Findings
 from dyno.model.study import DesignSpec
-from dyno.report import figures, render, to_json, write
+from dyno.report import figures, to_json, write
 from dyno.report.figures.half_normal import _ticks
+from dyno.report.html import render
 from dyno.report.terminal import show
 
 

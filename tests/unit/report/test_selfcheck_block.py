@@ -11,7 +11,7 @@ from tests.unit.selfcheck.planted import DAY_NS, ENVIRONMENT, MACHINE, MADE_NS, 
 
 from dyno.analysis import analyse
 from dyno.model.selfcheck import Machine
-from dyno.report import render
+from dyno.report.html import render
 from dyno.report.selfcheck import block, block_of
 from dyno.report.terminal import show_selfcheck
 

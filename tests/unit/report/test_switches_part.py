@@ -12,7 +12,8 @@ from rich.console import Console
 
 from dyno.analysis import analyse
 from dyno.model.findings import Findings, Switches, SwitchStep
-from dyno.report import render, write
+from dyno.report import write
+from dyno.report.html import render
 from dyno.report.terminal import show
 
 

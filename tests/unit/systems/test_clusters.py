@@ -18,14 +18,14 @@ from dyno import sql
 from dyno.model.base import RunError
 from dyno.model.endpoint import READ_ONLY, Endpoint
 from dyno.model.faults import KINDS, Fault, Struck
+from dyno.model.study import Machine
 from dyno.systems import balancer, galera, router
 from dyno.systems.base import Place
-from dyno.systems.cluster import NodeState, choose, machine_of_node
-from dyno.systems.drbd import DrbdOptions
+from dyno.systems.cluster import NodeState, choose
 from dyno.systems.galera import GaleraOptions, GaleraSystem, Wsrep, next_writer, provider_settings
 from dyno.systems.group_replication import GroupReplicationOptions, GroupReplicationSystem, View, is_known, merged
 from dyno.systems.manager import Manager, Patience, held
-from dyno.systems.members import ClusterOptions, together
+from dyno.systems.members import together
 from dyno.systems.mysql_member import MysqlClusterOptions, gtid_count, gtids, literal, most_advanced
 from dyno.systems.mysql_replication import MysqlReplicationOptions, MysqlReplicationSystem
 from dyno.systems.replicated_disk import ReplicatedDiskOptions, ReplicatedDiskSystem
@@ -481,7 +481,7 @@ def test_all_servers_end_before_a_defect_of_what_looks_after_them_is_told(tmp_pa
     assert gone == ["balancer", "line", "balancer", "network"]
 
 
-def test_a_fault_that_fails_midway_is_taken_back_when_the_cluster_ends(tmp_path: Path) -> None:
+def test_a_fault_that_fails_is_taken_back_when_the_cluster_ends(tmp_path: Path) -> None:
     told: list[str] = []
     place = Place(host=SimpleNamespace(), data=tmp_path, logs=tmp_path, core="")  # type: ignore[arg-type]
     system = GaleraSystem(GaleraOptions(), place)
@@ -500,10 +500,26 @@ def test_a_fault_that_fails_midway_is_taken_back_when_the_cluster_ends(tmp_path:
     assert told[1:] == ["healed"]
 
 
-@pytest.mark.parametrize("options", [GaleraOptions, GroupReplicationOptions, ReplicatedDiskOptions, DrbdOptions])
-def test_a_node_has_as_much_of_the_machine_as_the_study_says(options: type[ClusterOptions]) -> None:
-    given = machine_of_node(options.model_validate({"node_cpus": 0.5, "node_memory": "1 GiB"}))
-    assert (given.cpus, given.memory) == (0.5, 1 << 30)
+def test_a_node_of_a_replicated_disk_has_as_much_of_the_machine_as_the_study_says(tmp_path: Path) -> None:
+    """With node_memory it ended in a traceback: a number of bytes was given for what takes a size with a unit."""
+    given: list[Machine] = []
+    confined = lambda name, machine, within: given.append(machine)  # noqa: E731
+    place = Place(host=SimpleNamespace(confine_node=confined), data=tmp_path, logs=tmp_path, core="")  # type: ignore[arg-type]
+    system = ReplicatedDiskSystem(
+        ReplicatedDiskOptions.model_validate({"node_cpus": 0.5, "node_memory": "1 GiB"}), place
+    )
+    system._network = SimpleNamespace(words=lambda name: ())  # type: ignore[assignment]
+    system._folder = tmp_path
+    system._made("n1")
+    assert [(each.cpus, each.memory) for each in given] == [(0.5, 1 << 30)]
+
+
+def test_what_cannot_be_struck_is_refused_before_a_node_is_looked_for(tmp_path: Path) -> None:
+    place = Place(host=SimpleNamespace(), data=tmp_path, logs=tmp_path, core="")  # type: ignore[arg-type]
+    system = GaleraSystem(GaleraOptions(), place)
+    with pytest.raises(RunError, match="slow-disk needs a disk of each node's own"):
+        system.strike(Fault(kind="slow-disk"), random.Random(1))
+    assert system._struck == []
 
 
 @pytest.mark.parametrize(

@@ -48,6 +48,7 @@ class Figure:
     svg: str
     csv: str
     png_scale: float
+    """Pixels of the PNG to one of the drawing, each way."""
 
     @cached_property
     def png(self) -> bytes:
