@@ -92,7 +92,7 @@ def test_each_way_into_questdb_has_every_row_to_be_read_when_it_ends(place: Plac
 
 def test_a_node_of_questdb_has_the_cpus_that_it_is_given(place: Place) -> None:
     with running("questdb", place, node_cpus=0.5) as (system, endpoint):
-        assert system.settings()["node.cpus"] == 0.5
+        assert system.facts()["node.cpus"] == 0.5
         (pid,) = endpoint.processes.values()
         assert "-n1" in Path(f"/proc/{pid}/cgroup").read_text()
 

@@ -15,6 +15,8 @@ from dyno.model.pairs import Pair, pairs
 from dyno.model.study import Cell, Study
 
 NOT_TOLD = "not told"
+_UNLESS_TOLD = {"deployed.node.cpus": "none", "deployed.node.memory": "none", "deployed.node.disk": "shared"}
+"""Limits of a node: a system that has no nodes has none, like a cluster whose nodes have none."""
 _OF_CHECKSUM = 12
 MOST_VALUES = 3  # of a level; run.json has them all
 
@@ -155,11 +157,15 @@ def _differing(pair: Pair, a: _Found, b: _Found) -> Iterator[str]:
         # A file system of another type is another in all of this.
         if part == "deployed" and "type" in asked and name.startswith("file_system."):
             continue
-        values_a, values_b = set(a.get(key, [NOT_TOLD])), set(b.get(key, [NOT_TOLD]))
+        values_a, values_b = set(_of(key, a)), set(_of(key, b))
         if key == _MOUNTED:
             values_a, values_b = ({_without(value, asked) for value in each} for each in (values_a, values_b))
         if values_a != values_b and not all(value.startswith("/") for value in values_a | values_b):
             yield key
+
+
+def _of(key: str, found: _Found) -> list[str]:
+    return found.get(key, [_UNLESS_TOLD.get(key, NOT_TOLD)])
 
 
 def _asked(a: Cell, b: Cell) -> set[str]:
@@ -177,7 +183,7 @@ def _confounder(
     values: dict[str, dict[str, None]] = {level.name: {} for level in study.factor(factor).levels}
     for pair in differing:
         for level, cell in ((pair.level_a, pair.a), (pair.level_b, pair.b)):
-            values[level] |= dict.fromkeys(found[cell.index].get(key, [NOT_TOLD]))
+            values[level] |= dict.fromkeys(_of(key, found[cell.index]))
     if key == _MOUNTED:
         asked = {name for pair in differing for name in _asked(pair.a, pair.b)}
         values = _apart(values, asked)

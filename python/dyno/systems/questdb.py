@@ -149,6 +149,7 @@ class QuestdbSystem(Tabled, ServerSystem[QuestdbOptions]):
     log_folders = ("db/*/wal[0-9]*",)
 
     _ports: Mapping[str, int] = {}
+    _node: Mapping[str, Scalar] = {}
 
     @cached_property
     def deployment(self) -> Deployment:
@@ -257,10 +258,15 @@ class QuestdbSystem(Tabled, ServerSystem[QuestdbOptions]):
     def attest(self, connection: sql.Connection) -> None:
         """And what is there of its tables."""
         super().attest(connection)
-        self._effective = {**self._effective, **self.told_tables(), **self._told_of_node()}
+        self._effective = {**self._effective, **self.told_tables()}
         self.attest_tables(connection)
+        self._node = self._told_of_node()
 
-    def _told_of_node(self) -> dict[str, Any]:
+    def facts(self) -> dict[str, Scalar]:
+        """What its node has, as those of clusters tell it, where it has less than the machine."""
+        return {**super().facts(), **self._node}
+
+    def _told_of_node(self) -> Mapping[str, Scalar]:
         """As the kernel has it in force. Raises InvalidRun where that is not what was asked for."""
         asked, group = self.options.node_cpus, self.deployment.site.confinement.group
         if asked is None:

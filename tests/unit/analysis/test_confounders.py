@@ -83,6 +83,13 @@ def test_a_fact_that_one_side_does_not_tell_is_not_told_and_not_equal() -> None:
     assert engine.values["native"] == ("not told",)
 
 
+def test_a_system_without_nodes_has_no_limits_of_a_node_as_nodes_without_limits_have_none() -> None:
+    unlimited = {"seccomp": "none", "node.cpus": "none", "node.memory": "none", "node.disk": "shared"}
+    assert deployed({"seccomp": "none"}, unlimited).confounders == ()
+    (cpus,) = deployed({"seccomp": "none"}, {**unlimited, "node.cpus": 0.5}).confounders
+    assert cpus.values == {"native": ("none",), "layered": ("0.5",)}
+
+
 def test_a_setting_that_the_system_chose_by_itself_is_one_and_a_setting_asked_for_is_none() -> None:
     plan = study(
         {"method": ["fsync", "O_DIRECT"]},
