@@ -231,6 +231,7 @@ def test_one_node_is_told_of_a_setting_that_is_none_and_of_tables_that_are_other
 
 
 def test_nothing_of_it_is_left_after_a_kill_of_dyno(tmp_path: Path) -> None:
+    unpacked = set(Path("/tmp").glob("lib*.so"))
     script = (
         HELD.replace("system.Options()", "system.Options(nodes=3, node_cpus=2, heap='256 MiB')")
         .replace(
@@ -254,3 +255,4 @@ def test_nothing_of_it_is_left_after_a_kill_of_dyno(tmp_path: Path) -> None:
     assert not any(there_are(group) for group in groups)
     assert not any(Path(folder).exists() for folder in folders)
     assert not (tmp_path / "held").exists()
+    assert set(Path("/tmp").glob("lib*.so")) <= unpacked

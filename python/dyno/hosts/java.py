@@ -32,6 +32,14 @@ def find(least: int, home: Path | None = None) -> Path | None:
     return next((java for java in _candidates(home) if (version_of(java) or 0) >= least), None)
 
 
+def leaving_nothing_but(folder: Path) -> tuple[str, str]:
+    """Options of a Java that may be killed: libraries that it unpacks go to that folder, and to no other place.
+
+    Nor does it keep counters for other programs, in a file below /tmp that stays until the next Java of its account.
+    """
+    return f"-Djava.io.tmpdir={folder}", "-XX:-UsePerfData"
+
+
 def _candidates(home: Path | None) -> Iterator[Path]:
     named = [home, Path(os.environ["JAVA_HOME"]) if os.environ.get("JAVA_HOME") else None]
     folders = [folder for folder in named if folder is not None]

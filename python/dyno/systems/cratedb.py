@@ -194,6 +194,8 @@ class CrateNode(_OfCratedb, OfNode, ServerSystem[CratedbOptions]):
         words = [for_script(name, value) for name, value in {**told, **self.options.settings}.items()]
         variables = [f"CRATE_HEAP_SIZE={self.options.heap // (1 << 20)}m", "CRATE_DISABLE_GC_LOGGING=1"]
         variables.append(f"CRATE_HEAP_DUMP_PATH={folder}")
+        options = (f'"{option.translate(_PER_WORD)}"' for option in java.leaving_nothing_but(folder))
+        variables.append(f"CRATE_JAVA_OPTS={' '.join(options)}")
         # It logs to its standard output, where nobody would look for why it ended.
         quiet = ["sh", "-c", 'exec "$@" >&2', "sh", "env", *variables]
         return [*quiet, str(self.programs()["crate"]), *words, self.marker(folder)]

@@ -213,6 +213,7 @@ class QuestdbSystem(Tabled, ServerSystem[QuestdbOptions]):
         heap = [] if self.options.heap is None else [f"-Xmx{self.options.heap}"]
         # It logs to its standard output, where nobody would look for why it ended.
         words = ["sh", "-c", 'exec "$@" >&2', "sh", str(programs["java"]), *heap, self.marker(folder)]
+        words += java.leaving_nothing_but(folder)
         words += ["-XX:+UseParallelGC", "--add-opens=java.base/jdk.internal.math=ALL-UNNAMED"]
         words += ["-p", str(programs["questdb"]), "-m", "io.questdb/io.questdb.ServerMain", "-d", str(self.place.data)]
         return words
