@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import time
 import tracemalloc
 from collections.abc import Sequence
 from datetime import UTC, datetime
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from dyno import sql
 from dyno.model.answers import ANSWER_COLUMNS
+from dyno.workloads import asking
 from dyno.workloads.asking import Asked, Teller, _batch, _kept, _singly
 
 QUESTION = {
@@ -121,8 +122,11 @@ def test_an_answer_that_cannot_be_read_when_asked_again_is_an_error() -> None:
 
 
 def test_no_figure_has_the_time_in_which_answers_are_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Asked, "look_again", lambda _: time.sleep(0.5))
+    now = [0.0]
+    clock = SimpleNamespace(**dict.fromkeys(("monotonic", "perf_counter", "process_time", "time_ns"), lambda: now[0]))
+    monkeypatch.setattr(asking, "time", clock)
+    monkeypatch.setattr(Asked, "look_again", lambda _: now.append(now.pop() + 1000.0))
     connection: Any = Answering([A], [A], [A])
     told = _singly([Asked(QUESTION)], connection, 2, Teller())
-    assert told["count"] == 3
-    assert told["elapsed_s"] < 1.0, "twice half a second"
+    assert now == [2000.0]
+    assert told == {"count": 3, "elapsed_s": 0.0, "cpu_s": 0.0}
