@@ -330,6 +330,10 @@ class LocalHost:
         """Write back what is dirty on the whole machine."""
         os.sync()
 
+    def write_back(self, folder: Path) -> None:
+        """Write back what is dirty on the file system of a folder."""
+        files.sync_file_system(folder)
+
     def confine(self, machine: Machine, cpus: str | None = None, *, parent: bool = False) -> Confinement:
         """What holds processes to a machine and to CPUs. Equal machines share one group, which goes with the session.
 

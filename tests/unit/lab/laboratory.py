@@ -35,6 +35,7 @@ class FakeHost(LocalHost):
     resident: Callable[[], int] | None = None
     dropped: Callable[[], None] = staticmethod(lambda: None)
     synced: Callable[[], None] = staticmethod(lambda: None)
+    written_back: Callable[[], None] = staticmethod(lambda: None)
 
     def drop_caches(self) -> None:
         # Those of the machine: the tests beside this one may be about them.
@@ -42,6 +43,10 @@ class FakeHost(LocalHost):
 
     def sync(self) -> None:
         self.synced()
+
+    def write_back(self, folder: Path) -> None:
+        super().write_back(folder)
+        self.written_back()
 
     def free_disk(self, path: Path) -> int:
         return self.free()
@@ -198,8 +203,8 @@ def _system(base: type[SimulatedSystem], hear: Hear) -> type[SimulatedSystem]:
             hear("system.start", run)
 
         def ready(self, limit: float) -> Endpoint:
-            hear("system.ready")
-            endpoint: Endpoint = super().ready(limit)
+            instead: Endpoint | None = hear("system.ready")
+            endpoint: Endpoint = instead or super().ready(limit)
             return endpoint
 
         def data_files(self) -> list[Path]:

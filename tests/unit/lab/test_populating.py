@@ -10,11 +10,12 @@ from typing import Any
 import pytest
 
 from dyno.model.base import RunError
+from dyno.model.endpoint import Endpoint
 from dyno.model.run import Outcome, RunRecord, Step
 from dyno.model.study import Study
 from dyno.workloads.simulated import SimulatedWorkload
 from tests.making import make_study
-from tests.unit.lab.laboratory import FakeHost, Fault, Laboratory, measured, raising
+from tests.unit.lab.laboratory import FakeHost, Fault, Laboratory, giving, measured, raising
 
 
 class Populating(SimulatedWorkload):
@@ -52,7 +53,7 @@ def heard(lab: Laboratory, *parts: str) -> list[str]:
 
 def hear_host(lab: Laboratory) -> None:
     """What is done with the caches of the machine is heard too."""
-    for name in ("dropped", "synced"):
+    for name in ("dropped", "synced", "written_back"):
         setattr(lab.host, name, staticmethod(lambda name=name: lab.calls.append(f"host.{name}")))
 
 
@@ -67,6 +68,17 @@ def test_it_is_a_step_of_its_own_between_the_observers_start_and_the_drive(lab: 
     parts = ("one.start", "workload.populate", "host.synced", "host.dropped", "workload.drive", "one.stop")
     # What it wrote is written back before anything is metered; with warm caches nothing is dropped.
     assert heard(lab, *parts) == ["one.start", "workload.populate", "host.synced", "workload.drive", "one.stop"]
+
+
+def test_what_starting_a_server_wrote_is_written_back_before_anything_is_metered(lab: Laboratory) -> None:
+    hear_host(lab)
+    parts = ("system.ready", "host.written_back", "system.cached", "one.start", "workload.drive")
+    lab.records(tried())
+    assert heard(lab, *parts) == ["system.ready", "system.cached", "one.start", "workload.drive"]  # none that wrote
+    lab.calls.clear()
+    lab.faults["system.ready"] = giving(Endpoint("simulated", {"throughput": 100.0}, {"server": os.getpid()}))
+    lab.records(tried())
+    assert heard(lab, *parts) == ["system.ready", "host.written_back", "system.cached", "one.start", "workload.drive"]
 
 
 def test_a_run_tells_when_it_was(lab: Laboratory) -> None:
