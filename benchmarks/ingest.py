@@ -171,7 +171,7 @@ class Bench:
             return dict(json.loads(error.read() or b"{}"))
 
     def drop(self) -> None:
-        """Have no tables, and wait until their files are gone too."""
+        """Have no tables; their files go when QuestDB likes."""
         for table in tsbs_stores.TABLES:
             self.ask(f"drop table if exists {table}")
 

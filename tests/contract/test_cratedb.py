@@ -11,7 +11,7 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
@@ -24,11 +24,12 @@ from dyno.hosts import undo
 from dyno.hosts.crate_home import VARIABLE
 from dyno.hosts.local import core_binary
 from dyno.model.base import InvalidRun, RunError
+from dyno.model.counters import CounterSource
 from dyno.model.devops import MEASUREMENTS
 from dyno.model.endpoint import Endpoint
 from dyno.model.faults import Fault, Struck
 from dyno.systems.base import Place
-from dyno.systems.cratedb import CratedbOptions, CratedbSystem
+from dyno.systems.cratedb import CratedbOptions, CratedbSystem, counters_of
 from dyno.systems.tabled import AT_REST
 from dyno.workloads import tsbs_figures
 from tests.contract.conftest import PlainRunner
@@ -82,6 +83,13 @@ def fill(endpoint: Endpoint, *, days: int = DAYS) -> None:
         for first in range(0, len(rows), 20):  # so that shards have segments to be merged
             connection.many("INSERT INTO cpu (ts, tags, usage_user) VALUES (%s, %s, %s)", rows[first : first + 20])
             connection.rows("REFRESH TABLE cpu")
+
+
+def read_by(source: CounterSource) -> Mapping[str, float]:
+    """What it says; a look that is lost says that all are there."""
+    with suppress(RunError):
+        return source.read().now
+    return {f"n{node}.load1": 0.0 for node in (1, 2, 3)}
 
 
 def test_three_nodes_are_one_cluster_with_tables_as_asked_for_and_mend_what_is_struck(
@@ -155,12 +163,25 @@ def test_three_nodes_are_one_cluster_with_tables_as_asked_for_and_mend_what_is_s
     with sql.connect(endpoint.by(other), limit=LIMIT_S) as connection:
         until(lambda: connection.value("SELECT count(*) FROM sys.nodes") == 2, LIMIT_S)
         connection.rows("INSERT INTO cpu (ts, tags) VALUES ('2016-02-01T12:00:00Z', {hostname = 'late'})")
+        # The node that is away says nothing, and the others go on being observed.
+        seen = counters_of(connection)
+    there = {figure.partition(".")[0] for figure in seen.now if figure.endswith("heap_share")}
+    assert there == set(store.names) - {name}
+    assert not any(figure.startswith("None") for figure in seen.now)
     store.mend(struck, LIMIT_S)
     until(store.whole, LIMIT_S)
     assert store.processes()[name] != endpoint.processes[name]
     assert store.visible("cpu", ROWS + 1, LIMIT_S) == ROWS + 1
+    source = store.counters(LIMIT_S)
+    assert source is not None
+    source.read()
     struck = store.strike(Fault(kind="freeze", node="primary"), random.Random(1))
+    (frozen,) = struck.nodes
     assert not store.whole()
+    # By whom it was asked so far may be the one that is silent now: another is asked then.
+    until(lambda: f"{frozen}.load1" not in read_by(source), LIMIT_S)
+    assert not source.ended()
+    source.close()
     store.mend(struck, LIMIT_S)
     until(store.whole, LIMIT_S)
     # One that nobody struck and that is gone all the same is what the run fails for.

@@ -107,6 +107,8 @@ class DatabaseObserver(Observer[DatabaseOptions]):
                 missed += 1
                 if last or missed == _MISSES:
                     self._failure = error
+            except Exception as error:  # noqa: BLE001 - a thread's error is told by whoever stops it
+                self._failure = RunError(f"{type(error).__name__}: {error}")
             if last:
                 return
 

@@ -46,9 +46,13 @@ class Answer:
 
 @dataclass(frozen=True)
 class Timed:
-    """An answer, how long it took until all of it had arrived, and what its client computed until then; in s."""
+    """How long an answer took until all of it had arrived, and what its client computed until then; in s.
 
-    answer: Answer
+    `decode` gives the answer, once and in its own time: what that costs hangs on the protocol and not on the store. It
+    raises SqlError where what arrived is no answer.
+    """
+
+    decode: Callable[[], Answer]
     seconds: float
     cpu_s: float
 
@@ -76,6 +80,9 @@ class Cursor(Protocol):
 
     def fetchall(self) -> Sequence[Any]:
         """All rows of the answer."""
+
+    def close(self) -> Any:
+        """Let go of the answer."""
 
 
 def alike(value: Any) -> Any:
@@ -182,23 +189,33 @@ class Connection:
             raise _error(error, statement) from error
 
     def timed(self, statement: str) -> Timed:
-        """What a statement gives, and how long that took. Raises SqlError.
+        """How long a statement took, and what gives its answer. Raises SqlError.
 
         What a client does to decode it is in that time only where it cannot be told apart.
         """
+        cursor: Cursor = self._cursor()
+        rows: Sequence[Any] | None = None
         try:
-            with contextlib.closing(self._cursor()) as opened:
-                cursor: Cursor = opened
-                begun = Arrival.now()
-                cursor.execute(statement)
-                executed = Arrival.now()
+            begun = Arrival.now()
+            cursor.execute(statement)
+            arrived = getattr(cursor, "arrived", None) or (Arrival.now() if self._buffered else None)
+            if arrived is None:
                 rows = cursor.fetchall() if cursor.description else []
-                arrived = getattr(cursor, "arrived", None) or (executed if self._buffered else Arrival.now())
-                columns = tuple(str(column[0]) for column in cursor.description or ())
+                arrived = Arrival.now()
         except (self._errors, OSError) as error:
+            cursor.close()
             raise SqlError(f"{in_words(error)} (asked: {_shortened(statement)})") from error
-        answer = Answer(columns, [tuple(map(alike, row)) for row in rows])
-        return Timed(answer, arrived.at - begun.at, arrived.cpu_s - begun.cpu_s)
+
+        def decode() -> Answer:
+            try:
+                with contextlib.closing(cursor):
+                    columns = tuple(str(column[0]) for column in cursor.description or ())
+                    found = rows if rows is not None else cursor.fetchall() if columns else []
+            except (self._errors, OSError) as error:
+                raise SqlError(f"{in_words(error)} (asked: {_shortened(statement)})") from error
+            return Answer(columns, [tuple(map(alike, row)) for row in found])
+
+        return Timed(decode, arrived.at - begun.at, arrived.cpu_s - begun.cpu_s)
 
     def copy(self, statement: str, text: str) -> None:
         """Send text to a statement that reads it, as PostgreSQL's COPY FROM STDIN does. Raises SqlError."""

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
+from http import HTTPStatus
 from http.client import HTTPConnection, HTTPException, RemoteDisconnected
 from socket import socket as Socket  # noqa: N812 - a variable here is called as its module is
 from typing import Any
@@ -30,6 +33,23 @@ class _Dialled(HTTPConnection):
         self.sock = self._dialled()
 
 
+@dataclass(frozen=True)
+class _Arrived:
+    """An answer as it came, and when it had come whole."""
+
+    status: int
+    text: bytes
+    at: Arrival
+
+    def json(self) -> Any:
+        """What is in it. Raises SqlError where that is no JSON."""
+        try:
+            return json.loads(self.text)
+        except ValueError as error:
+            told = " ".join(self.text.decode(errors="replace").split())[:200]
+            raise SqlError(f"HTTP status {self.status}: {told or 'an empty answer'}") from error
+
+
 class _Client:
     """One connection that stays open between statements; opened anew where the server has closed it meanwhile."""
 
@@ -37,10 +57,9 @@ class _Client:
         self._http = _Dialled(dialled)
         self._http.connect()  # so that whoever is not there is noticed now
         self._used = False
-        self.arrived: Arrival | None = None
 
-    def request(self, method: str, path: str, body: bytes | None = None) -> tuple[int, Any]:
-        """Status and JSON of an answer. Raises SqlError."""
+    def request(self, method: str, path: str, body: bytes | None = None) -> _Arrived:
+        """An answer as it came. Raises SqlError."""
         headers = {"Content-Type": "application/json"} if body is not None else {}
         try:
             try:
@@ -55,41 +74,59 @@ class _Client:
                 self._http.request(method, path, body, headers)
                 answer = self._http.getresponse()
             text = answer.read()
-            self.arrived = Arrival.now()
+            arrived = Arrival.now()
         except (HTTPException, OSError) as error:
             self._http.close()
             raise SqlError(f"no answer: {error or type(error).__name__}") from error
         self._used = True
-        try:
-            return answer.status, json.loads(text)
-        except ValueError as error:
-            told = " ".join(text.decode(errors="replace").split())[:200]
-            raise SqlError(f"HTTP status {answer.status}: {told or 'an empty answer'}") from error
+        return _Arrived(answer.status, text, arrived)
 
     def close(self) -> None:
         """Let go of it."""
         self._http.close()
 
 
-class _Cursor:
-    """What an answer gave, until the next one."""
+class _Cursor(ABC):
+    """What an answer gave. A refusal is told at once, and else an answer is decoded when it is looked at."""
 
     def __init__(self, client: _Client) -> None:
         self._client = client
-        self.description: Description = None
-        self._rows: Sequence[Any] = ()
+        self._came: _Arrived | None = None
+        self._read: tuple[Description, Sequence[Any]] | None = None
 
     @property
     def arrived(self) -> Arrival | None:
-        """When the last answer had come whole; it is decoded after that."""
-        return self._client.arrived
+        """When the last answer had come whole."""
+        return None if self._came is None else self._came.at
+
+    @property
+    def description(self) -> Description:
+        """Its columns. Raises SqlError."""
+        return self._decoded()[0]
 
     def fetchall(self) -> Sequence[Any]:
-        """All that it gave."""
-        return self._rows
+        """All that it gave. Raises SqlError."""
+        return self._decoded()[1]
 
     def close(self) -> None:
-        """The connection stays."""
+        """Let go of the answer; the connection stays."""
+        self._came = self._read = None
+
+    def _take(self, came: _Arrived) -> None:
+        self._came, self._read = came, None
+        if came.status != HTTPStatus.OK:
+            self._decoded()
+
+    def _decoded(self) -> tuple[Description, Sequence[Any]]:
+        if self._came is None:
+            return None, ()
+        if self._read is None:
+            self._read = self.read(self._came.status, self._came.json())
+        return self._read
+
+    @abstractmethod
+    def read(self, status: int, said: Any) -> tuple[Description, Sequence[Any]]:
+        """Its columns and rows. Raises SqlError."""
 
 
 class _Questdb(_Cursor):
@@ -98,22 +135,24 @@ class _Questdb(_Cursor):
     def execute(self, statement: str, parameters: Sequence[Any] | None = None, /) -> None:
         """QuestDB takes no parameters here, so they are put in as literals."""
         asked = statement % tuple(map(literal, parameters)) if parameters else statement
-        status, said = self._client.request("GET", f"/exec?{urlencode({'query': asked})}")
-        if not isinstance(said, dict) or "error" in said or status != 200:
-            told = said.get("error", said) if isinstance(said, dict) else said
-            at = f" (at character {said['position']})" if isinstance(said, dict) and said.get("position") else ""
-            raise SqlError(f"{told}{at}")
-        columns = said.get("columns")
-        self.description = None if columns is None else [(column["name"], column["type"]) for column in columns]
-        readers = [_QUESTDB_READS.get(column["type"], _as_it_is) for column in columns or ()]
-        self._rows = [
-            [read(value) for read, value in zip(readers, row, strict=True)] for row in said.get("dataset", ())
-        ]
+        self._take(self._client.request("GET", f"/exec?{urlencode({'query': asked})}"))
 
     def executemany(self, statement: str, rows: Sequence[Sequence[Any]]) -> None:
         """One request a row."""
         for row in rows:
             self.execute(statement, row)
+            self._decoded()
+
+    def read(self, status: int, said: Any) -> tuple[Description, Sequence[Any]]:
+        """Times are text there."""
+        if not isinstance(said, dict) or "error" in said or status != HTTPStatus.OK:
+            told = said.get("error", said) if isinstance(said, dict) else said
+            at = f" (at character {said['position']})" if isinstance(said, dict) and said.get("position") else ""
+            raise SqlError(f"{told}{at}")
+        columns = said.get("columns")
+        readers = [_QUESTDB_READS.get(column["type"], _as_it_is) for column in columns or ()]
+        rows = [[read(value) for read, value in zip(readers, row, strict=True)] for row in said.get("dataset", ())]
+        return None if columns is None else [(column["name"], column["type"]) for column in columns], rows
 
 
 class _Cratedb(_Cursor):
@@ -124,27 +163,37 @@ class _Cratedb(_Cursor):
         asked: dict[str, Any] = {"stmt": statement}
         if parameters:
             asked = {"stmt": statement.replace("%s", "?"), "args": [_for_cratedb(each) for each in parameters]}
-        said = self._asked(asked)
-        columns = said.get("cols") or ()
-        self.description = [(str(name),) for name in columns] or None
-        readers = [_milliseconds if kind in _OF_TIME else _as_it_is for kind in said.get("col_types") or ()]
-        self._rows = [[read(value) for read, value in zip(readers, row, strict=True)] for row in said.get("rows", ())]
+        self._ask(asked)
 
     def executemany(self, statement: str, rows: Sequence[Sequence[Any]]) -> None:
         """By one request, `bulk_args`. One value that cannot be cast fails all of them."""
         sent = [[_for_cratedb(value) for value in row] for row in rows]
-        said = self._asked({"stmt": statement.replace("%s", "?"), "bulk_args": sent})
+        came = self._ask({"stmt": statement.replace("%s", "?"), "bulk_args": sent})
+        said = _accepted(came.status, came.json())
         refused = [each for each in said.get("results", ()) if each.get("rowcount", 0) == _REFUSED]
         if refused:
             why = next((each["error"]["message"] for each in refused if "error" in each), "it does not say why")
             raise SqlError(f"{len(refused)} of {len(rows)} rows were refused: {why}")
 
-    def _asked(self, body: dict[str, Any]) -> dict[str, Any]:
-        status, said = self._client.request("POST", "/_sql?types", json.dumps(body).encode())
-        if not isinstance(said, dict) or "error" in said or status != 200:
-            told = said.get("error", said) if isinstance(said, dict) else said
-            raise SqlError(str(told.get("message", told) if isinstance(told, dict) else told))
-        return said
+    def _ask(self, body: dict[str, Any]) -> _Arrived:
+        came = self._client.request("POST", "/_sql?types", json.dumps(body).encode())
+        self._take(came)
+        return came
+
+    def read(self, status: int, said: Any) -> tuple[Description, Sequence[Any]]:
+        """Times are numbers there."""
+        told = _accepted(status, said)
+        readers = [_milliseconds if kind in _OF_TIME else _as_it_is for kind in told.get("col_types") or ()]
+        rows = [[read(value) for read, value in zip(readers, row, strict=True)] for row in told.get("rows", ())]
+        return [(str(name),) for name in told.get("cols") or ()] or None, rows
+
+
+def _accepted(status: int, said: Any) -> dict[str, Any]:
+    """What CrateDB said where it refused nothing. Raises SqlError."""
+    if not isinstance(said, dict) or "error" in said or status != HTTPStatus.OK:
+        told = said.get("error", said) if isinstance(said, dict) else said
+        raise SqlError(str(told.get("message", told) if isinstance(told, dict) else told))
+    return said
 
 
 def questdb(dialled: Callable[[], Socket]) -> Connection:

@@ -1,6 +1,6 @@
-"""DuckDB by the process of dyno's that holds its file: a line of JSON a statement, a line of JSON back.
+"""DuckDB by the process of dyno's that holds its file: a line of JSON a statement, a line and an answer back.
 
-That process is `dyno.systems.duckdb_server`, which says what is in the lines.
+That process is `dyno.systems.duckdb_server`, which says what is in them.
 """
 
 from __future__ import annotations
@@ -11,7 +11,9 @@ from datetime import UTC, datetime
 from socket import socket as Socket  # noqa: N812 - a variable here is called as its module is
 from typing import Any
 
-from dyno.sql.base import Arrival, Connection, SqlError
+import polars as pl
+
+from dyno.sql.base import Arrival, Connection, SqlError, alike
 
 _OF_TIME = ("TIMESTAMP", "DATE")
 """How the names of its types begin that are told as ISO 8601."""
@@ -20,48 +22,50 @@ _OF_FLOATS = ("FLOAT", "DOUBLE")
 
 
 class _Duckdb:
-    """A cursor on the one connection."""
+    """A cursor on the one connection; an answer is decoded when it is looked at."""
 
     def __init__(self, stream: Any) -> None:
         self._stream = stream
         self.description: list[tuple[str, str]] | None = None
-        self._rows: Sequence[Any] = ()
         self.arrived: Arrival | None = None
-        """When the last answer had come whole; it is decoded after that."""
+        """When the last answer had come whole."""
+        self._body, self._form = b"[]", "json"
 
     def execute(self, statement: str, parameters: Sequence[Any] | None = None, /) -> None:
         """With its parameters beside it."""
         asked: dict[str, Any] = {"sql": statement}
         if parameters:
             asked = {"sql": statement.replace("%s", "?"), "parameters": [_sent(each) for each in parameters]}
-        said = self._asked(asked)
-        columns = said.get("columns")
-        self.description = [(name, kind) for name, kind in columns] if columns else None
-        read = [_reading(kind) for _, kind in columns or ()]
-        self._rows = [
-            [value if how is None else how(value) for how, value in zip(read, row, strict=True)]
-            for row in said.get("rows", ())
-        ]
+        self._ask(asked)
 
     def executemany(self, statement: str, rows: Sequence[Sequence[Any]]) -> None:
         """By one line."""
-        self._asked({"sql": statement.replace("%s", "?"), "many": [[_sent(value) for value in row] for row in rows]})
+        self._ask({"sql": statement.replace("%s", "?"), "many": [[_sent(value) for value in row] for row in rows]})
 
-    def _asked(self, body: dict[str, Any]) -> dict[str, Any]:
+    def _ask(self, body: dict[str, Any]) -> None:
         self._stream.write(json.dumps(body).encode() + b"\n")
         self._stream.flush()
         line = self._stream.readline()
-        self.arrived = Arrival.now()
         if not line.endswith(b"\n"):
             raise SqlError("it ended before it answered")
         said: dict[str, Any] = json.loads(line)
         if "error" in said:
             raise SqlError(str(said["error"]))
-        return said
+        self._form, self._body = said["form"], self._stream.read(said["bytes"])
+        if len(self._body) < said["bytes"]:
+            raise SqlError("it ended before all of its answer had come")
+        self.arrived = Arrival.now()
+        self.description = [(name, kind) for name, kind in said["columns"]] or None
 
     def fetchall(self) -> Sequence[Any]:
         """All that it gave."""
-        return self._rows
+        if self._form == "arrow":
+            return [[alike(value) for value in row] for row in pl.read_ipc(self._body).iter_rows()]
+        read = [_reading(kind) for _, kind in self.description or ()]
+        return [
+            [value if how is None else how(value) for how, value in zip(read, row, strict=True)]
+            for row in json.loads(self._body)
+        ]
 
     def close(self) -> None:
         """The connection stays."""

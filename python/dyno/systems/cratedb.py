@@ -28,7 +28,7 @@ from dyno.hosts.crate_home import VARIABLE, CrateHome, missing_in
 from dyno.hosts.networks import CLIENT
 from dyno.hosts.ports import free_port
 from dyno.model.base import InvalidRun, RunError, Scalar
-from dyno.model.counters import Counters
+from dyno.model.counters import Counters, CounterSource
 from dyno.model.endpoint import Endpoint
 from dyno.model.faults import FaultKind, Struck
 from dyno.model.table_options import Deduplicate, PartitionBy, Replicas, Shards, TableOptions
@@ -36,7 +36,7 @@ from dyno.model.units import Size
 from dyno.systems.base import Place, files_below
 from dyno.systems.cluster import Cluster, NodeState, OfNode, Role, facts_of_nodes, machine_of_node, told_of
 from dyno.systems.nested import flattened
-from dyno.systems.server import Asking, Figures, ServerOptions, ServerSystem, binary_number, truth
+from dyno.systems.server import Figures, ServerOptions, ServerSystem, binary_number, truth
 from dyno.systems.tabled import AT_REST, Tabled, of_devops
 
 _USER, _DATABASE = "crate", "doc"
@@ -47,6 +47,7 @@ _OPEN_FILES = 65_536
 _PER_WORD = str.maketrans({each: f"\\{each}" for each in '\\"$`'})
 _LOOK_EVERY_S = 0.1
 _ASK_LIMIT_S = 10.0
+_DYING_TAKES_S = 5.0
 _NOT_OURS = "table_schema NOT IN ('information_schema', 'pg_catalog', 'sys', 'blob')"
 
 _OURS = (
@@ -139,6 +140,34 @@ class _Way:
     ports: Mapping[str, int]
     seeds: tuple[str, ...]
     names: tuple[str, ...]
+
+
+class AnyNode:
+    """A `CounterSource` on a cluster: a node that it asked and that went away costs one look, and no more of them."""
+
+    def __init__(self, connects: Callable[[], sql.Connection], has_ended: Callable[[], bool]) -> None:
+        self._connects, self._has_ended = connects, has_ended
+        self._connection: sql.Connection | None = None
+
+    def read(self) -> Counters:
+        """By whom it asked before, or another. Raises SqlError."""
+        if self._connection is None:
+            self._connection = self._connects()
+        try:
+            return counters_of(self._connection)
+        except sql.SqlError:
+            self.close()
+            raise
+
+    def ended(self) -> bool:
+        """Whether all nodes have."""
+        return self._has_ended()
+
+    def close(self) -> None:
+        """Close the connection."""
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            connection.close()
 
 
 class _OfCratedb:
@@ -618,15 +647,28 @@ class CratedbSystem(Tabled, Cluster[CratedbOptions]):
 
     # What it says of itself
 
-    def counters(self, limit: float) -> Asking | None:
-        """Of each node, by the first that lives."""
-        alive = self._alive()
-        if not alive or self._endpoint is None:
+    def counters(self, limit: float) -> CounterSource | None:
+        """Of each node, by one that lives."""
+        if not self._alive() or self._endpoint is None:
             return None
-        connection = sql.connect(self._endpoint.by(alive[0]), limit=limit)
-        running = self._nodes[alive[0]].running
-        assert running is not None
-        return Asking(connection, lambda: _counters(connection), lambda: running.wait(5.0) is not None)
+        return AnyNode(lambda: self._to_any_node(min(limit, _ASK_LIMIT_S)), self._have_ended)
+
+    def _to_any_node(self, limit: float) -> sql.Connection:
+        """To the first that answers. Raises SqlError."""
+        assert self._endpoint is not None
+        wrong = sql.SqlError("no node of it lives")
+        for name in self._alive():
+            try:
+                return sql.connect(self._endpoint.by(name), limit=limit)
+            except sql.SqlError as error:
+                wrong = error
+        raise wrong
+
+    def _have_ended(self) -> bool:
+        """Whether all have; the connections of one end before it does."""
+        alive = self._alive()
+        running = self._nodes[alive[0]].running if alive else None
+        return running is None or (len(alive) == 1 and running.wait(_DYING_TAKES_S) is not None)
 
     def status(self) -> dict[str, float]:
         """What it holds, by node and by shard, once all rows can be read; and what it was asked since it was ready."""
@@ -798,20 +840,25 @@ def partitioned_by(expressions: list[str]) -> str:
     return next((by for by in ("day", "month") if f"date_trunc('{by}'" in expressions[0]), ", ".join(expressions))
 
 
-def _counters(connection: sql.Connection) -> Counters:
-    now: dict[str, float] = {}
+def counters_of(connection: sql.Connection) -> Counters:
+    """What each node says of itself. Raises SqlError.
+
+    A node that does not answer the one that is asked has a row there, with NULL for all that it would have to say;
+    shards that are on no node have one without a name.
+    """
+    told: dict[str, Any] = {}
     for name, load, cpu, used, most in connection.rows(
         "SELECT name, load['1'], process['cpu']['percent'], heap['used'], heap['max'] FROM sys.nodes"
     ):
-        now[f"{name}.load1"] = float(load)
-        now[f"{name}.cpu_percent"] = float(cpu)
-        now[f"{name}.heap_used_bytes"] = float(used)
-        now[f"{name}.heap_share"] = float(used) / float(most)
+        told |= {f"{name}.load1": load, f"{name}.cpu_percent": cpu, f"{name}.heap_used_bytes": used}
+        told[f"{name}.heap_share"] = used / most if used is not None and most else None
     for name, count in connection.rows("SELECT node['name'], count(*) FROM sys.jobs GROUP BY 1"):
-        now[f"{name}.jobs"] = float(count)
+        if name is not None:
+            told[f"{name}.jobs"] = count
     for name, size, rows in connection.rows("SELECT node['name'], sum(size), sum(num_docs) FROM sys.shards GROUP BY 1"):
-        now[f"{name}.shards_bytes"], now[f"{name}.shards_rows"] = float(size or 0), float(rows or 0)
-    return Counters(_jobs(connection), now)
+        if name is not None:
+            told |= {f"{name}.shards_bytes": size or 0, f"{name}.shards_rows": rows or 0}
+    return Counters(_jobs(connection), {name: float(value) for name, value in told.items() if value is not None})
 
 
 def _jobs(connection: sql.Connection) -> dict[str, float]:

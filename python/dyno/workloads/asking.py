@@ -1,7 +1,8 @@
 """The driver of workload `queries`: a program of its own, so that what it costs is told from what dyno does besides.
 
 It takes a job (a JSON file), asks, and leaves `result.json` and `answers.parquet` in the folder that it names. What an
-answer took counts until all of it has arrived; it is brought into one form and summed up only when nothing is timed.
+answer took counts until all of it has arrived; it is decoded, brought into one form and summed up only when nothing is
+timed, since that costs as much as the protocol makes it, and several times as much as some stores take to answer.
 Clients of a batch are threads: they wait for the store and not for each other, and the interpreter lets one of them
 compute at a time, which is why the driver tells how much of one CPU it used.
 """
@@ -59,23 +60,42 @@ class Asked:
     warm_ms: list[float] = field(default_factory=list)
     client_s: list[float] = field(default_factory=list)
     plan: str | None = None
+    _arrived: Callable[[], sql.Answer] | None = None
+    """Decodes the last, until it was taken."""
     _packed: bytes | None = None
     _unlike: list[bytes] = field(default_factory=list)
     """Those after the first that are not the same to the last bit, packed, until all was asked."""
 
     def ask(self, connection: sql.Connection) -> float | None:
-        """Once; the time of the answer in ms, None where there was an error."""
+        """Once; the time of the answer in ms, None where there was an error. `take` decodes it."""
         try:
             found = connection.timed(self.question["statement"])
         except sql.SqlError as error:
-            self.error = _without_statement(str(error), self.question["statement"])
+            self._failed(error)
             return None
         self.client_s.append(found.cpu_s)
-        if self.answer is None:
-            self.answer = found.answer
-        else:
-            self.again = found.answer
+        self._arrived = found.decode
         return found.seconds * 1000
+
+    def take(self) -> bool:
+        """Decode what was answered last; False where that is an error after all."""
+        decode, self._arrived = self._arrived, None
+        if decode is None:
+            return self.error is None
+        try:
+            found = decode()
+        except sql.SqlError as error:
+            self._failed(error)
+            self.client_s.pop()
+            return False
+        if self.answer is None:
+            self.answer = found
+        else:
+            self.again = found
+        return True
+
+    def _failed(self, error: sql.SqlError) -> None:
+        self.error = _without_statement(str(error), self.question["statement"])
 
     def pack(self) -> None:
         """Keep the answer in a twentieth of its room: those of a batch may be gigabytes.
@@ -236,20 +256,25 @@ def _rows_coming(loading: Mapping[str, Any] | None, *, limit_s: float) -> Iterat
 
 
 def _singly(asked: Sequence[Asked], connection: sql.Connection, repeat: int, teller: Teller) -> dict[str, float]:
-    """Each once, and at once again as often as asked for; without the time in which answers are looked at."""
+    """Each once, and at once again as often as asked for; without the time in which answers are decoded and seen."""
     beside_s, beside_cpu_s = 0.0, 0.0
     begun, cpu = time.perf_counter(), time.process_time()
     for each in asked:
-        each.cold_ms = each.ask(connection)
-        teller.asked(each.question, each.cold_ms)
-        for _ in range(repeat if each.error is None else 0):
-            if (took := each.ask(connection)) is not None:
-                each.warm_ms.append(took)
-            teller.asked(each.question, took)
+        for number in range(1 + repeat):
+            took = each.ask(connection)
             since, since_cpu = time.perf_counter(), time.process_time()
-            each.look_again()
+            if took is None or not each.take():
+                took = None
+            elif number == 0:
+                each.cold_ms = took
+            else:
+                each.warm_ms.append(took)
+                each.look_again()
             beside_s += time.perf_counter() - since
             beside_cpu_s += time.process_time() - since_cpu
+            teller.asked(each.question, took)
+            if each.error is not None:
+                break
     return {
         "count": sum(len(each.warm_ms) + (each.cold_ms is not None) for each in asked),
         "elapsed_s": time.perf_counter() - begun - beside_s,
@@ -278,9 +303,9 @@ def _batch(
                 if due is not None and (early := due - time.perf_counter()) > 0:
                     never.wait(early)
                 sent = time.perf_counter()
+                lags[number] = 0.0 if due is None else max(0.0, (sent - due) * 1000)
                 took = asked[number].ask(connection)
                 if took is not None:
-                    lags[number] = 0.0 if due is None else max(0.0, (sent - due) * 1000)
                     latencies[number] = took + lags[number]
                     asked[number].warm_ms.append(took)
                 teller.asked(asked[number].question, took, lags[number])
@@ -302,12 +327,17 @@ def _batch(
     for thread in threads:
         thread.join()
     elapsed, cpu = time.perf_counter() - start[0], time.process_time() - cpu
-    for each in connections:
-        each.close()
-    if wrong:
-        raise RunError(f"a client of a batch ended: {wrong[0]}") from wrong[0]
-    for question in asked:
-        question.pack()
+    try:
+        if wrong:
+            raise RunError(f"a client of a batch ended: {wrong[0]}") from wrong[0]
+        for number, question in enumerate(asked):
+            if not question.take():
+                latencies[number] = None
+                question.warm_ms.clear()
+            question.pack()
+    finally:
+        for each in connections:
+            each.close()
     told = {
         "elapsed_s": elapsed,
         "cpu_s": cpu,

@@ -48,6 +48,18 @@ def test_a_look_that_is_lost_where_a_node_goes_is_a_gap_and_no_failure(tmp_path:
     assert found.filter(found["metric"] == LOOKS).height == source.looks - 3 - 1
 
 
+def test_a_look_that_goes_wrong_in_a_way_nobody_thought_of_is_no_end_of_looking_unsaid(tmp_path: Path) -> None:
+    """NULL in place of a figure had ended it, and the run was taken for one that was observed."""
+
+    class Wrong(Source):
+        def read(self) -> Counters:
+            found = super().read()
+            return Counters({"reads": float(None)}) if self.looks == 6 else found  # type: ignore[arg-type]
+
+    with pytest.raises(RunError, match="could not be asked for its counters: TypeError"):
+        looked(Wrong(set()), tmp_path, times=6)
+
+
 @pytest.mark.parametrize("failing", [{5, 6, 7}, set(range(8, 99))])
 def test_a_server_that_does_not_answer_again_and_again_or_at_the_end_was_not_observed(
     tmp_path: Path, failing: set[int]

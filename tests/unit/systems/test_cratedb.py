@@ -7,18 +7,19 @@ import resource
 import subprocess
 import zipfile
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
+from dyno import sql
 from dyno.hosts import LocalHost, crate_home, java
 from dyno.model.base import RunError
 from dyno.systems import cratedb
 from dyno.systems.base import Place
-from dyno.systems.cratedb import CratedbOptions, CratedbSystem
+from dyno.systems.cratedb import AnyNode, CratedbOptions, CratedbSystem, counters_of
 
 OWN = {"network": "own"}
 
@@ -164,3 +165,49 @@ def test_a_distribution_without_a_java_gets_one_by_a_folder_that_has_both(
     assert (view / "jdk" / "bin" / "java").is_file()
     assert (view / "lib" / "crate-server-9.9.jar").is_file()
     assert not (view / "bin" / "crate").is_symlink(), "its script would take the folder of the file that it is"
+
+
+class Telling:
+    """A connection to a node, of three of which one is away: as CrateDB 6 tells it."""
+
+    def __init__(self, *, fails: bool = False) -> None:
+        self.fails, self.closed = fails, False
+
+    def rows(self, statement: str) -> list[tuple[Any, ...]]:
+        if self.fails:
+            raise sql.SqlError("no answer: timed out")
+        if "sys.nodes" in statement:
+            return [("n1", 0.5, 40, 300, 600), ("n2", 0.5, None, 200, 400), ("n3", None, None, None, None)]
+        if "sys.jobs_metrics" in statement:
+            return [("select", 12, None)]
+        if "sys.jobs" in statement:
+            return [("n1", 1)]
+        return [("n1", 100, 10), (None, None, 0)]
+
+    def close(self) -> None:
+        self.closed = True
+
+
+def test_a_node_that_is_away_has_no_figures_and_takes_none_of_the_others() -> None:
+    found = counters_of(cast("sql.Connection", Telling()))
+    assert found.now == {
+        "n1.load1": 0.5, "n1.cpu_percent": 40.0, "n1.heap_used_bytes": 300.0, "n1.heap_share": 0.5, "n1.jobs": 1.0,
+        "n1.shards_bytes": 100.0, "n1.shards_rows": 10.0, "n2.load1": 0.5, "n2.heap_used_bytes": 200.0,
+        "n2.heap_share": 0.5,
+    }  # fmt: skip
+    assert found.grown == {"jobs.select": 12.0, "jobs_failed": 0.0}
+
+
+def test_another_node_is_asked_where_the_one_that_was_asked_has_gone() -> None:
+    """It was one node for all of a run: once that was struck, the rest of the run had not been observed."""
+    nodes = [Telling(), Telling()]
+    left = list(nodes)
+    source = AnyNode(lambda: cast("sql.Connection", left.pop(0)), lambda: False)
+    assert source.read().now["n1.load1"] == 0.5
+    nodes[0].fails = True
+    with pytest.raises(sql.SqlError, match="timed out"):
+        source.read()
+    assert nodes[0].closed
+    assert source.read().now["n1.load1"] == 0.5
+    source.close()
+    assert nodes[1].closed

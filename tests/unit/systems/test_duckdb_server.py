@@ -66,6 +66,42 @@ def test_nan_and_the_infinities_arrive_as_what_they_are_and_not_as_null(tmp_path
         assert parameter == math.inf
 
 
+OF_ALL_KINDS = (
+    "true, 1::TINYINT, -2::SMALLINT, 3::INTEGER, 1::UBIGINT, 9007199254740993::BIGINT, 12345678901234567890::HUGEINT, "
+    "1.25::DECIMAL(9, 2), 2::DECIMAL(9, 2), 0.1::FLOAT, 0.1::DOUBLE, 'nan'::DOUBLE, 'ä', DATE '2016-02-29', "
+    "NULL::BIGINT, TIMESTAMP '2016-01-01 00:00:00.000001', TIMESTAMPTZ '2016-01-01 00:00:00+02', NULL::TIMESTAMP"
+)
+
+
+def test_what_comes_by_arrow_is_what_comes_as_json(tmp_path: Path) -> None:
+    with (
+        serving(tmp_path, "forms") as (_, path),
+        sql.connect(Endpoint("duckdb", {"socket": str(path)}), limit=30.0) as connection,
+    ):
+        for asked in (OF_ALL_KINDS, "range, range / 3 AS third, 'host_' || range % 20 AS host FROM range(70000)"):
+            by_arrow = connection.timed(f"SELECT {asked}").decode()
+            by_json = connection.ask(f"SELECT {asked} WHERE %s", True)
+            assert by_arrow.columns == by_json.columns
+            assert repr(by_arrow.rows) == repr(by_json.rows)  # by which 1 is not 1.0, and NaN is NaN
+
+
+def test_what_arrow_has_no_form_for_comes_all_the_same(tmp_path: Path) -> None:
+    with (
+        serving(tmp_path, "rest") as (_, path),
+        sql.connect(Endpoint("duckdb", {"socket": str(path)}), limit=30.0) as connection,
+    ):
+        assert connection.rows("SELECT INTERVAL 1 DAY, [1], 1 AS a, 2 AS a")[0][1:] == (([1]), 1, 2)
+        assert connection.rows("CREATE TABLE t (i INTEGER)") == []
+        connection.many("INSERT INTO t VALUES (%s)", [[1], [2]])
+        assert connection.timed("SELECT i FROM t WHERE i > 2").decode() == sql.Answer(("i",), [])
+        assert connection.ask("EXPLAIN SELECT i FROM t").rows
+        with pytest.raises(sql.SqlError, match="nope"):
+            connection.timed("SELECT nope FROM t")
+        with pytest.raises(sql.SqlError, match="torn"):
+            connection.timed("SELECT error('torn') FROM t")
+        assert connection.value("SELECT count(*) FROM t") == 2, "it goes on"
+
+
 @pytest.mark.parametrize("time", range(5))
 def test_clients_that_leave_just_as_it_is_told_to_end_do_not_fail_it(time: int, tmp_path: Path) -> None:
     """Of forty such ends seventeen had failed: a cursor was interrupted that was closed already."""
@@ -73,8 +109,10 @@ def test_clients_that_leave_just_as_it_is_told_to_end_do_not_fail_it(time: int, 
         clients = [client for client in (reaches(path) for _ in range(CLIENTS)) if client is not None]
         assert len(clients) == CLIENTS
         for client in clients:
-            client.sendall(b'{"sql": "SELECT 1"}\n')
-            assert json.loads(client.recv(1000))["rows"] == [[1]]
+            client.sendall(b'{"sql": "SELECT ?", "parameters": [1]}\n')
+            with client.makefile("rb") as answer:
+                said = json.loads(answer.readline())
+                assert (said["form"], json.loads(answer.read(said["bytes"]))) == ("json", [[1]])
         for client in clients:
             client.close()
         process.send_signal(signal.SIGTERM)

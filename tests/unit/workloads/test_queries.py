@@ -153,7 +153,7 @@ def left(**batch: Any) -> dict[str, Any]:
         "measured_from_ns": 0,
         "measured_to_ns": 3 * 10**9 + 1,
         "singly": {"count": 4, "elapsed_s": 2.0, "cpu_s": 0.5},
-        "batches": {"point": {**of_batch, "lags_ms": [], "between_ms": [1.0, 3.0], "errors": 0, **batch}}
+        "batches": {"point": {**of_batch, "lags_ms": [0.0], "between_ms": [1.0, 3.0], "errors": 0, **batch}}
         if batch
         else {},
     }
@@ -195,11 +195,36 @@ def test_a_driver_that_used_up_its_cpu_makes_the_run_invalid(tmp_path: Path) -> 
         driven(tmp_path, left(cpu_s=1.9), [POINT], batch=3, queries=["point"])
 
 
+@pytest.mark.parametrize(("elapsed_s", "judged"), [(0.2, True), (0.02, False)])
+def test_a_short_batch_is_judged_too_but_not_one_of_moments(elapsed_s: float, judged: bool, tmp_path: Path) -> None:
+    """A hundred queries of a quick store last for tenths of a second; the CPU time is counted and not sampled."""
+    used_up = left(cpu_s=0.95 * elapsed_s, elapsed_s=elapsed_s)
+    with pytest.raises(InvalidRun, match="the driver itself was the limit") if judged else nullcontext():
+        driven(tmp_path, used_up, [POINT], batch=3, queries=["point"])
+
+
 def test_a_rate_that_was_not_reached_makes_the_run_invalid(tmp_path: Path) -> None:
     """As a store leaves it that answers one query a second of the ten that are due: latencies grow with the queue."""
-    behind = {"elapsed_s": 3.0, "latencies_ms": [1000.0, 1900.0, 2800.0], "services_ms": [1000.0] * 3}
-    with pytest.raises(InvalidRun, match="the rate was not reached: the batch of point took 3 s"):
+    behind = {
+        "elapsed_s": 3.0,
+        "latencies_ms": [1000.0, 1900.0, 2800.0],
+        "services_ms": [1000.0] * 3,
+        "lags_ms": [0.0, 900.0, 1800.0],
+    }
+    with pytest.raises(InvalidRun, match=r"the rate was not reached: the last of 3 queries .* was sent 1\.8 s after"):
         driven(tmp_path, left(errors=0, **behind), [POINT], batch=3, rate=10.0, queries=["point"])
+
+
+def test_one_long_answer_forgives_no_query_that_is_sent_late(tmp_path: Path) -> None:
+    """The longest answer was taken off what the batch had lasted for, wherever it was."""
+    held_up = {
+        "elapsed_s": 15.0,
+        "latencies_ms": [10_000.0, *[5050.0] * 99],
+        "services_ms": [10_000.0, *[50.0] * 99],
+        "lags_ms": [0.0, *[5000.0] * 99],
+    }
+    with pytest.raises(InvalidRun, match="the rate was not reached"):
+        driven(tmp_path, left(errors=0, **held_up), [POINT], batch=100, rate=10.0, queries=["point"])
 
 
 def test_one_slow_answer_at_the_end_of_a_batch_is_no_rate_that_was_not_reached(tmp_path: Path) -> None:
@@ -213,13 +238,16 @@ def test_a_last_query_that_is_sent_late_by_a_moment_is_no_rate_that_was_not_reac
 ) -> None:
     """Twenty milliseconds at the end of a second are two hundredths of it, and no sign of a driver that is too slow."""
     count = 10 * schedule_s + 1
-    took = {"elapsed_s": schedule_s + late_s + 0.01, "latencies_ms": [10.0] * count, "services_ms": [10.0] * count}
+    took: dict[str, Any] = {"cpu_s": 0.1, "elapsed_s": schedule_s + late_s + 0.01}
+    took |= {"latencies_ms": [10.0] * count, "services_ms": [10.0] * count}
+    took["lags_ms"] = [*[0.0] * (count - 1), 1000 * late_s]
     with nullcontext() if reached else pytest.raises(InvalidRun, match="the rate was not reached"):
         driven(tmp_path, left(errors=0, **took), [POINT], batch=count, rate=10.0, queries=["point"])
 
 
 def test_a_driver_that_is_always_a_little_too_slow_is_found(tmp_path: Path) -> None:
     took = {"elapsed_s": 102.01, "latencies_ms": [10.0] * 1001, "services_ms": [10.0] * 1001}
+    took["lags_ms"] = [2.0 * place for place in range(1001)]
     with pytest.raises(InvalidRun, match="the rate was not reached"):
         driven(tmp_path, left(errors=0, **took), [POINT], batch=1001, rate=10.0, queries=["point"])
 

@@ -17,7 +17,8 @@ from pydantic import ValidationError
 from dyno import sql
 from dyno.model.base import RunError
 from dyno.model.endpoint import Endpoint
-from dyno.workloads import tsbs_figures, tsbs_output, tsbs_stores
+from dyno.workloads import tsbs_data, tsbs_figures, tsbs_output, tsbs_stores
+from dyno.workloads.base import Measured
 from dyno.workloads.foreign import Tool
 from dyno.workloads.tsbs import TsbsWorkload
 from dyno.workloads.tsbs_options import TsbsOptions, parsed
@@ -182,6 +183,41 @@ def test_a_table_that_is_still_to_be_made_or_just_being_made_is_waited_for(
     left.append("the log of cpu is suspended")
     with pytest.raises(sql.SqlError, match="suspended"):
         tsbs_figures.visible(ASKED, "cpu", 7, 5.0)
+
+
+@pytest.mark.parametrize(("counts", "deduplicate", "waited_for"), [
+    ({}, False, 100),
+    ({"sent": 80, "acknowledged": 60, "in_doubt": 20}, False, 60),
+    ({"sent": 110, "acknowledged": 110}, True, 100),
+    ({"sent": 110, "acknowledged": 90, "in_doubt": 20}, True, 80),
+])  # fmt: skip
+def test_rows_that_may_never_have_come_are_not_waited_for(
+    counts: dict[str, int], deduplicate: bool, waited_for: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A load waited for its whole limit, and then failed."""
+    asked: list[int] = []
+    monkeypatch.setattr(tsbs_figures, "visible", lambda _endpoint, _table, rows, _limit: asked.append(rows))
+    endpoint = replace(QUESTDB, tables={"deduplicate": deduplicate})
+    known = {"tables": {"cpu": {"rows": 100}}}
+    tsbs_figures.wait_until_visible(endpoint, {**told(**counts), "measured_from_ns": "0"}, known, 5.0)
+    assert asked == [waited_for]
+
+
+@pytest.mark.parametrize("endpoint", [QUESTDB, Endpoint("duckdb", {"socket": "/nowhere"})])
+def test_a_load_that_is_interrupted_waits_for_nothing(
+    endpoint: Endpoint, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It waited until the run's limit for rows that were never sent: for minutes after Ctrl-C."""
+    runner = loaded(tmp_path, told(sent=10, acknowledged=10))
+    monkeypatch.setattr(tsbs_data.Rows, "make", lambda _self, _runner: {"tables": {"cpu": {"rows": 100}}})
+    partial = Measured(complete=False, responses={})
+    monkeypatch.setattr(TsbsWorkload, "_ingest", lambda *_: (partial, told()))
+    monkeypatch.setattr(TsbsWorkload, "_make_tables", lambda *_: None)
+    assert workload().drive(runner, endpoint, 1) is partial
+    with pytest.raises(RunError, match="interrupted before all rows were loaded"):
+        workload(action="queries", queries=["lastpoint"], loader="dyno").load(runner, QUESTDB, 1)
+    # What DuckDB was not told of it has not acknowledged.
+    assert (runner.folder / "ingest" / "result.json").exists() is (endpoint is QUESTDB)
 
 
 def test_of_what_nobody_acknowledged_nothing_can_be_lost() -> None:
