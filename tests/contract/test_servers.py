@@ -148,10 +148,13 @@ def test_a_server_that_died_during_the_run_is_a_run_error_when_it_is_stopped(ser
 def test_a_server_that_does_not_end_in_time_is_killed_and_the_run_fails(server: ServerSystem[Any]) -> None:
     server.start(1, LIMIT_S)
     pid = pid_of(server.ready(LIMIT_S))
+    segments = posix_segments(pid)
+    assert bool(segments) is (server.kind == "postgresql")
     os.kill(pid, signal.SIGSTOP)
     with pytest.raises(RunError, match=r"did not end within 0.1 s and was killed"):
         server.stop(0.1)
     assert shared_memory(pid) == set()
+    assert not any(each.exists() for each in segments)
     assert not Path(f"/proc/{pid}").exists()
 
 
@@ -352,6 +355,12 @@ def test_what_was_loaded_leaves_nothing_to_be_tidied_up_during_the_runs(place: P
     evidence = server.cached(cold=True)
     assert (evidence["tables_bytes"], evidence["pool_dirty_bytes"]) == (0, 0)
     server.destroy()
+
+
+def posix_segments(pid: int) -> set[Path]:
+    """Those that a process has mapped."""
+    lines = Path(f"/proc/{pid}/maps").read_text().splitlines()
+    return {Path(line.split()[-1]) for line in lines if "/dev/shm/" in line}
 
 
 def shared_memory(creator: int) -> set[str]:

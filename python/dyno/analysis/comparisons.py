@@ -121,7 +121,8 @@ def between(study: Study, table: Table, response: str, a: Cell, b: Cell, names: 
     if a.system.kind != b.system.kind:
         sides = (table.promises[a.index], table.promises[b.index])
         why_not = why_not or unlike_durability(response, names[0], sides[0], names[1], sides[1])
-    why_not = why_not or table.answers.why_unlike(response, a.index, table.answers, b.index)
+    if n > 0:  # one that did not run answered nothing, and not otherwise
+        why_not = why_not or table.answers.why_unlike(response, a.index, table.answers, b.index)
     why_not = why_not or not_over(response, [(table, a.index, names[0]), (table, b.index, names[1])])
     if not why_not and n < 2:
         why_not = sentences.too_few(names[0], len(values_a), names[1], len(values_b))

@@ -287,7 +287,8 @@ def _of_systems(study: Study, table: Table, compared: Sequence[Pair]) -> Iterato
         return
     yield (
         f"Different systems are compared. By the settings that they had, {'; '.join(told)}. Where durability differs "
-        "nothing that takes time is compared. Which other nodes have a commit when it is acknowledged is what these "
+        "between systems of different kinds nothing that takes time is compared; within one kind it is a setting like "
+        "others. Which other nodes have a commit when it is acknowledged is what these "
         "systems do each in its way, and is not checked."
     )
 

@@ -6,6 +6,7 @@ and raises UndoError where something stays.
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import errno
 import fcntl
@@ -34,8 +35,10 @@ BRIDGE_PREFIX = "dyno-"
 
 _KILL_LIMIT_S = 10.0
 _ASK_LIMIT_S = 5.0
+_ASK_BRIEFLY_S = 1.0
 _BUSY_LIMIT_S = 10.0
 _BETWEEN_LOOKS_S = 0.01
+_POSIX_SEGMENTS = Path("/dev/shm")
 _BOOT = Path("/proc/sys/kernel/random/boot_id")
 _LOOP_CLR_FD = 0x4C01  # linux/loop.h
 _IPC_RMID = 0  # linux/ipc.h
@@ -51,33 +54,30 @@ class UndoError(Exception):
 
 
 def end_processes(token: str) -> None:
-    """End every process that carries the token, by its id."""
-    deadline = time.monotonic() + _KILL_LIMIT_S
-    while pids := list(_processes_with(token)):
-        for pid in pids:
-            try:
-                os.kill(pid, signal.SIGKILL)
-            except ProcessLookupError:
-                continue
-            except PermissionError as error:
-                raise UndoError(f"process {pid} may not be ended: {error}") from error
-        if time.monotonic() > deadline:
-            raise UndoError(f"processes {pids} do not end")
-        time.sleep(0.01)
+    """End every process that carries the token, by its id.
+
+    Asked first, and killed soon after: the one that makes a data folder of PostgreSQL leaves shared memory when it is
+    killed.
+    """
+    _end(lambda: _processes_with(token), signal.SIGTERM, ask_limit_s=_ASK_BRIEFLY_S)
 
 
 def end_server(marker: str, undo_by: str) -> None:
     """End the processes that have the marker among their arguments: asked first, then killed."""
-    begun = time.monotonic()
     farewell = getattr(signal, undo_by, signal.SIGKILL)
+    _end(lambda: _processes_called_with(marker), farewell, ask_limit_s=_ASK_LIMIT_S)
+
+
+def _end(processes: Callable[[], Iterator[int]], farewell: signal.Signals, *, ask_limit_s: float) -> None:
+    begun = time.monotonic()
     asked: set[int] = set()
-    while pids := list(_processes_called_with(marker)):
+    while pids := list(processes()):
         past = time.monotonic() - begun
-        if past > _ASK_LIMIT_S + _KILL_LIMIT_S:
+        if past > ask_limit_s + _KILL_LIMIT_S:
             raise UndoError(f"processes {pids} do not end")
         for pid in pids:
             try:
-                if past > _ASK_LIMIT_S:
+                if past > ask_limit_s:
                     os.kill(pid, signal.SIGKILL)
                 elif pid not in asked:
                     os.kill(pid, farewell)
@@ -130,14 +130,37 @@ def remove_tree(path: str) -> None:
 
 
 def remove_shared_memory(creator: int) -> None:
-    """Remove the System V segments that an ended process made and nobody uses any more: a kill leaves them behind."""
+    """Remove the System V segments that an ended process made and nobody uses any more: a kill leaves them behind.
+
+    PostgreSQL makes one, and after it POSIX segments, which do not say whose they are: those of the same user that are
+    no older and that nobody has mapped go too.
+    """
     for line in Path("/proc/sysvipc/shm").read_text().splitlines()[1:]:
         words = line.split()
-        segment, made_by, users = int(words[1]), int(words[4]), int(words[6])
-        if made_by == creator and users == 0 and _libc.shmctl(segment, _IPC_RMID, None) != 0:
+        segment, made_by, users, owner, made = (int(words[place]) for place in (1, 4, 6, 7, 13))
+        if made_by != creator or users != 0:
+            continue
+        if _libc.shmctl(segment, _IPC_RMID, None) != 0:
             code = ctypes.get_errno()
             if code not in (errno.EINVAL, errno.EIDRM):  # it went meanwhile
                 raise UndoError(f"cannot remove the shared memory {segment}: {os.strerror(code)}")
+        _remove_unmapped(owner, made)
+
+
+def _remove_unmapped(owner: int, since: int) -> None:
+    found: dict[str, Path] = {}
+    for path in _POSIX_SEGMENTS.glob("PostgreSQL.*"):
+        with contextlib.suppress(FileNotFoundError):
+            status = path.stat()
+            if status.st_uid == owner and status.st_ctime >= since:
+                found[str(path)] = path
+    # Looked for after the segments: one that is being made right now is mapped by then.
+    for entry in os.scandir("/proc") if found else ():
+        with contextlib.suppress(OSError):  # it ended meanwhile, or is no process
+            for line in Path(entry.path, "maps").read_text(errors="replace").splitlines():
+                found.pop(line.partition("/")[1] + line.partition("/")[2], None)
+    for path in found.values():
+        path.unlink(missing_ok=True)
 
 
 def mounts_below(folder: str) -> list[str]:

@@ -399,8 +399,11 @@ class CratedbSystem(Tabled, Cluster[CratedbOptions]):
                 f"there is no CrateDB: it is in no registry of packages; unpack its distribution, and name the folder "
                 f"by system.config.home or by {VARIABLE}"
             )
+        named_by = VARIABLE if self.options.home is None else "system.config.home"
+        if not Path(given).is_dir():
+            raise RunError(f"{named_by}: there is no folder {given}")
         if lacks := missing_in(Path(given)):
-            raise RunError(f"{given} is no distribution of CrateDB: it has no {', '.join(lacks)}")
+            raise RunError(f"{named_by}: {given} is no distribution of CrateDB: it has no {', '.join(lacks)}")
         return CrateHome(Path(given).resolve())
 
     def _home_of_nodes(self, home: CrateHome, found: Path) -> Path:

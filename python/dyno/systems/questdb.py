@@ -34,6 +34,9 @@ _CPU_STEP = 1e-4
 """To which the kernel keeps quotas: 10 us of a period of 100 ms."""
 _SETTING = re.compile(r"[a-z][a-z0-9]*(\.[a-z0-9]+)*")
 
+_COMMIT_MODE = "cairo.commit.mode"
+_COMMIT_MODES = ("nosync", "async", "sync")
+
 _OURS = frozenset({
     "cairo.root", "cairo.wal.enabled.default", "config.validation.strict", "http.bind.to", "http.enabled",
     "http.min.enabled", "http.min.net.bind.to", "line.default.partition.by", "line.tcp.enabled",
@@ -112,6 +115,14 @@ class QuestdbOptions(ServerOptions):
     @classmethod
     def _keys_have_dots(cls, given: Any) -> Any:
         return flattened(given, frozenset(cls.model_fields)) if isinstance(given, Mapping) else given
+
+    @model_validator(mode="after")
+    def _syncs_in_a_way_that_there_is(self) -> QuestdbOptions:
+        """What it does not know it takes without a word, shows as it was written, and does not sync."""
+        mode = self.settings.get(_COMMIT_MODE, _COMMIT_MODES[0])
+        if mode not in _COMMIT_MODES:
+            raise KeyProblem(_COMMIT_MODE, f"should be {', '.join(_COMMIT_MODES[:-1])} or {_COMMIT_MODES[-1]}: {mode}")
+        return self
 
 
 @dataclass(frozen=True)

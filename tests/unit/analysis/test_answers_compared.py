@@ -35,6 +35,19 @@ def two_stores(**rule: Any) -> Study:
     return study({"store": ["one", "two"]}, compare="store", of="warm", min=6, max=6, **rule)
 
 
+def test_one_that_has_not_run_answers_nothing_and_not_otherwise() -> None:
+    plan = two_stores()
+    runs = Runs(plan)
+    for block in range(3):
+        runs.add(0, block, responses={"q.point.warm": 20 + block, "warm": 20 + block})
+    given = answers(runs, lambda run: [row(RIGHT, run.run)])
+    found = analyse(plan, runs, ended="interrupted", answers=given)
+    told = [each.sentence for each in found.comparisons]
+    assert told
+    assert not any("otherwise" in each for each in told)
+    assert all("0" in each for each in told)
+
+
 def test_a_planted_wrong_answer_stops_the_comparison_of_its_query_and_of_means_with_it() -> None:
     plan = two_stores()
     runs, given = asked((1,), plan)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import mmap
 import os
 import secrets
 import signal
@@ -515,3 +516,39 @@ def test_a_bridge_goes_also_one_that_is_up_and_has_an_address() -> None:
 def test_a_bridge_of_somebody_else_s_is_not_removed() -> None:
     with pytest.raises(UndoError, match="none of ours"):
         leftovers.remove_bridge("docker0")
+
+
+def test_processes_of_a_session_are_asked_before_they_are_killed(tmp_path: Path) -> None:
+    """One that makes a data folder of PostgreSQL left shared memory behind when it was killed at once."""
+    token = secrets.token_hex(8)
+    asked, ready = tmp_path / "asked", tmp_path / "ready"
+    words = (
+        f"trap 'touch {asked}; exit 0' TERM; touch {ready}; while :; do sleep 0.01; done",
+        "trap '' TERM; sleep 1000",
+    )
+    started = [subprocess.Popen(["sh", "-c", each], env={leftovers.TOKEN_VARIABLE: token}) for each in words]
+    try:
+        until(ready.exists)
+        leftovers.end_processes(token)
+        assert asked.exists()
+        assert [process.wait(LIMIT_S) for process in started] == [0, -signal.SIGKILL]
+    finally:
+        for process in started:
+            process.kill()
+
+
+@needs_root
+def test_posix_segments_that_nobody_has_mapped_go_with_the_one_that_their_maker_had(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    owner = 54321
+    monkeypatch.setattr(leftovers, "_POSIX_SEGMENTS", tmp_path)
+    names = ("PostgreSQL.1", "PostgreSQL.2", "PostgreSQL.3", "other.4")
+    for name in names:
+        (tmp_path / name).write_bytes(b"x" * 4096)
+        os.chown(tmp_path / name, 1 if name == "PostgreSQL.3" else owner, 0)
+    with (tmp_path / "PostgreSQL.2").open("rb") as file, mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ):
+        leftovers._remove_unmapped(owner, 0)
+        assert sorted(path.name for path in tmp_path.iterdir()) == ["PostgreSQL.2", "PostgreSQL.3", "other.4"]
+        leftovers._remove_unmapped(1, 2**40)  # made before its maker's
+    assert (tmp_path / "PostgreSQL.3").exists()

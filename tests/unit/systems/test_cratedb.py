@@ -37,6 +37,11 @@ def test_without_a_distribution_it_says_how_to_name_one(
         made(host, workspace).provision(1)
     with pytest.raises(RunError, match=r"is no distribution of CrateDB: it has no bin/crate, lib/crate-server-\*\.jar"):
         made(host, workspace, home=str(workspace)).provision(1)
+    with pytest.raises(RunError, match=r"system\.config\.home: there is no folder .*/nowhere"):
+        made(host, workspace, home=str(workspace / "nowhere")).provision(1)
+    monkeypatch.setenv(crate_home.VARIABLE, str(workspace))
+    with pytest.raises(RunError, match=f"{crate_home.VARIABLE}: {workspace} is no distribution"):
+        made(host, workspace).provision(1)
 
 
 def test_networks_of_their_own_are_refused_where_a_process_may_not_open_enough_files(

@@ -112,3 +112,13 @@ def test_values_are_the_same_from_every_store() -> None:
     assert (alike(Decimal("3")), alike(Decimal("3.5")), alike(None)) == (3, 3.5, None)
     assert literal(noon) == "'2016-01-01T12:00:00.000000Z'"
     assert [literal(each) for each in (None, True, 3, 2.5)] == ["null", "true", "3", "2.5"]
+
+
+@pytest.mark.parametrize("mode", ["synk", "SYNC", True, 1])
+def test_a_commit_mode_that_there_is_not_is_refused(mode: Any) -> None:
+    """QuestDB takes any word for it, shows that as effective, and does not sync."""
+    with pytest.raises(ValidationError, match=r"should be nosync, async or sync"):
+        questdb.QuestdbOptions.model_validate({"cairo": {"commit": {"mode": mode}}})
+    assert questdb.QuestdbOptions.model_validate({"cairo.commit.mode": "sync"}).settings == {
+        "cairo.commit.mode": "sync"
+    }
