@@ -99,7 +99,7 @@ class MachineObserver(Observer[MachineOptions]):
             raise RunError(f"dyno-core watch ended with status {status}: {process.complaint()}")
         written = {name: kind for name, kind in SAMPLE_COLUMNS.items() if name != "host"}
         try:
-            samples = pl.read_csv(self._samples, schema=written)
+            samples = pl.read_csv(self._samples, schema=written, glob=False)
         except (OSError, pl.exceptions.PolarsError) as error:
             raise RunError(f"the samples of dyno-core watch cannot be read: {error}") from error
         return samples.with_columns(pl.lit(self.host.name).alias("host")).select(list(SAMPLE_COLUMNS))

@@ -12,6 +12,8 @@ from collections.abc import Callable, Mapping
 
 from dyno.sql.base import Connection, SqlError
 
+_NO_TABLE_YET = ("table does not exist", "table name is reserved")
+"""As QuestDB says it while it makes one of the first rows that come."""
 _BETWEEN_LOOKS_S = 0.01  # rows by QuestDB's line protocol over TCP are not acknowledged: there is nothing to wait for
 
 
@@ -41,7 +43,12 @@ def _applied(connection: Connection, table: str) -> bool:
         if suspended:
             raise SqlError(f"the log of {table} is suspended: rows that were acknowledged are not applied")
         if has_log:
-            connection.rows("SELECT wait_wal_table(%s)", table)
+            try:
+                connection.rows("SELECT wait_wal_table(%s)", table)
+            except SqlError as error:
+                if not any(told in str(error) for told in _NO_TABLE_YET):
+                    raise
+                return False
     return bool(found)
 
 

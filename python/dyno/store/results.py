@@ -281,7 +281,7 @@ class Results:
         if not path.exists():
             return pl.DataFrame()
         try:
-            return pl.read_parquet(path)
+            return pl.read_parquet(path, glob=False)
         except (OSError, pl.exceptions.PolarsError) as error:
             raise StoreError(f"{path}: {error}") from error
 
@@ -291,9 +291,9 @@ class Results:
         # one a run, each would have a thread of its own to open its file.
         alike: dict[tuple[tuple[str, pl.DataType], ...], list[str]] = {}
         for each in paths:
-            alike.setdefault(tuple(pl.read_parquet_schema(each).items()), []).append(each)
+            alike.setdefault(tuple(pl.scan_parquet(each, glob=False).collect_schema().items()), []).append(each)
         frames = [
-            pl.scan_parquet(same, include_file_paths="run").with_columns(
+            pl.scan_parquet(same, include_file_paths="run", glob=False).with_columns(
                 pl.col("run").replace_strict(paths, return_dtype=pl.Int32)
             )
             for same in alike.values()

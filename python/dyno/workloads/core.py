@@ -93,7 +93,7 @@ def rows(parts: Sequence[Path], name: str, columns: dict[str, type[pl.DataType]]
     if not paths:
         return None
     try:
-        return pl.concat([pl.read_csv(path, schema=columns) for path in paths])
+        return pl.concat([pl.read_csv(path, schema=columns, glob=False) for path in paths])
     except (OSError, pl.exceptions.PolarsError) as error:
         raise RunError(f"cannot read what the driver wrote ({name}): {error}") from error
 

@@ -530,8 +530,8 @@ def _filled(text: str, values: Mapping[str, Value], file: QueryFile, dialect: st
 def _read(out: Path) -> tuple[dict[str, Any], pl.DataFrame, pl.DataFrame]:
     try:
         result = json.loads((out / "result.json").read_text())
-        answers = pl.read_parquet(out / "answers.parquet").cast(pl.Schema(ANSWER_COLUMNS))
-        return result, answers, pl.read_parquet(out / "course.parquet").cast(pl.Schema(COURSE))
+        answers = pl.read_parquet(out / "answers.parquet", glob=False).cast(pl.Schema(ANSWER_COLUMNS))
+        return result, answers, pl.read_parquet(out / "course.parquet", glob=False).cast(pl.Schema(COURSE))
     except (OSError, ValueError, pl.exceptions.PolarsError) as error:
         raise RunError(f"what the driver wrote cannot be read: {error}") from error
 

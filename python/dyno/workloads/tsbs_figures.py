@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -21,9 +20,6 @@ from dyno.workloads import core, tsbs_output
 from dyno.workloads.base import INTERVAL_COLUMNS, Measured, Runner
 
 INGEST = "dyno-core ingest"
-_NO_TABLE_YET = ("table does not exist", "table name is reserved")
-"""As QuestDB says it, before and while it makes one: TSBS's loader for it ends before its rows were looked at."""
-_BETWEEN_LOOKS_S = 0.01
 _AWAY_S = 5.0
 """For so long a node is waited for before another one is asked."""
 
@@ -40,7 +36,7 @@ def _with_rows(measured: Measured, path: Path) -> Measured:
     """The intervals count rows, as throughput does; latencies stay those of batches."""
     if measured.intervals is None or not path.exists():
         return measured
-    rows = pl.read_csv(path).select("start_ns", pl.col("sent").alias("count"))
+    rows = pl.read_csv(path, glob=False).select("start_ns", pl.col("sent").alias("count"))
     counted = (
         measured.intervals.drop("count")
         .join(rows, on="start_ns", how="left")
@@ -72,17 +68,8 @@ def answering(endpoint: Endpoint) -> Endpoint:
 
 
 def visible(endpoint: Endpoint, table: str, rows: int, limit: float) -> int:
-    """Wait until so many rows can be read, also where the table is still to be made of the first of them."""
-    deadline = time.monotonic() + limit
-    pause = threading.Event()
-    while True:
-        left = deadline - time.monotonic()
-        try:
-            return sql.visible(answering(endpoint), table, rows, limit=max(left, 0.01))
-        except sql.SqlError as error:
-            if left <= 0 or not any(told in str(error) for told in _NO_TABLE_YET):
-                raise
-            pause.wait(_BETWEEN_LOOKS_S)
+    """Wait until so many rows can be read; how many there are then. Raises SqlError."""
+    return sql.visible(answering(endpoint), table, rows, limit=max(limit, 0.01))
 
 
 def loaded(measured: Measured, result: dict[str, Any], visible_s: float, notes: Iterator[str]) -> Measured:

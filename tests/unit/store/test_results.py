@@ -471,6 +471,16 @@ def test_the_intervals_and_samples_of_all_runs_carry_the_runs_number(
     assert_frame_equal(intervals.filter(run=2).drop("run"), INTERVALS)
 
 
+def test_a_folder_whose_name_would_be_a_pattern_of_files_is_read_as_it_is_called(
+    results: Results, staging: Path, tmp_path: Path
+) -> None:
+    results.commit(staged(tmp_path, 1), staging)
+    results.unlock()
+    again = Results(results.folder.rename(tmp_path / "a [1]* of {b}?"))
+    assert_frame_equal(again.intervals(1), INTERVALS)
+    assert again.all_samples().collect()["run"].to_list() == [1]
+
+
 def test_runs_are_in_order_of_execution_beyond_four_digits(results: Results, staging: Path, tmp_path: Path) -> None:
     for number in (10_000, 9_999, 2):
         results.commit(staged(tmp_path, number), staging)

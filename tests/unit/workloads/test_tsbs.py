@@ -14,7 +14,6 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from dyno import sql
 from dyno.model.base import RunError
 from dyno.model.endpoint import Endpoint
 from dyno.workloads import tsbs_data, tsbs_figures, tsbs_output, tsbs_stores
@@ -164,25 +163,6 @@ def test_rows_are_counted_by_what_became_of_them(
     for name in ("lost", "phantom", "duplicated"):
         assert found[f"ledger.{name}"] == expected.get(name, 0), name
     assert found["ledger.present"] == present
-
-
-@pytest.mark.parametrize("told", ["table does not exist [table=cpu]", "table name is reserved [table=cpu]"])
-def test_a_table_that_is_still_to_be_made_or_just_being_made_is_waited_for(
-    told: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    left: list[int | str] = [7, told, told]
-
-    def asked(*_args: Any, **_kwargs: Any) -> int:
-        said = left.pop()
-        if isinstance(said, str):
-            raise sql.SqlError(said)
-        return said
-
-    monkeypatch.setattr(sql, "visible", asked)
-    assert tsbs_figures.visible(ASKED, "cpu", 7, 5.0) == 7
-    left.append("the log of cpu is suspended")
-    with pytest.raises(sql.SqlError, match="suspended"):
-        tsbs_figures.visible(ASKED, "cpu", 7, 5.0)
 
 
 @pytest.mark.parametrize(("counts", "deduplicate", "waited_for"), [
