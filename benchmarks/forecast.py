@@ -94,7 +94,9 @@ def _measured(findings: Findings) -> None:
         low, high = cell.throughput_ci or (math.nan, math.nan)
         print(
             f"{cell.levels['threads']:>7} {cell.throughput:9,.0f} {f'[{low:,.0f}, {high:,.0f}]':>22} "
-            f"{cpu.seconds_per_op * 1e6:10.1f} {cpu.utilisation:6.0%} {cell.bound:9,.0f} {cell.reached:8.0%}  {cell.n}"
+            f"{cpu.seconds_per_op * 1e6:10.1f} {cpu.utilisation:6.0%} "
+            + (f"{cell.bound:9,.0f} {cell.reached:8.0%}" if cell.bound and cell.reached else f"{'not told':>18}")
+            + f"  {cell.n}"
         )
     for change in findings.laws.changes:
         print(f"CPU of an operation, {change.factor} {change.b} / {change.a}: {format_ratio(change.ratio, change.ci)}")

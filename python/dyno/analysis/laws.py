@@ -41,14 +41,18 @@ from dyno.model.findings import (
 )
 from dyno.model.study import Cell, Factor, Study
 from dyno.model.units import counted
+from dyno.model.usage import Usage
 
 _NAMES = {
     "disk": "the disk",
     "network": "the network",
     **{f"{LIMIT}{name}": f"its limit of {title}" for name, title in LIMITED.items()},
 }
-MUCH_OF_STRANGERS = 1 / 3
-"""From where on it is told: of a quiet machine the kernel's own threads and interrupts had up to a quarter."""
+MUCH_OF_STRANGERS = 1 / 4
+"""Of the machine's CPU time: with more, its CPUs bound nothing that can be told.
+
+Of a quiet machine the kernel's own threads and interrupts had up to a quarter.
+"""
 
 _OF = {"machine.cpu": "", "server.cpu": " of the system", "driver.cpu": " of the driver"}
 
@@ -80,7 +84,16 @@ def demands(study: Study, table: Table, cell: Cell) -> list[Demand]:
     """What an operation of a cell takes of each resource, that with the lowest bound first; empty if not observed."""
     shared = in_all([list(uses(cell, used)) for _, used in observed(table, cell)])
     columns = [list(column) for column in zip(*shared, strict=True)]
-    return sorted((_demand(study, column) for column in columns), key=lambda each: each.bound_ops_s)
+    others = _of_others(observed(table, cell))
+    found = [_demand(study, column, others) for column in columns]
+    # One without a bound stands where its demand would have put it: more may be possible there, and that is not known.
+    return sorted(found, key=lambda each: each.servers / each.seconds_per_op)
+
+
+def _of_others(seen: Sequence[tuple[int, Usage]]) -> float:
+    """The share of the machine's CPU time that neither the system nor the driver used."""
+    whole = sum(used.per_op.get("machine.cpu", 0.0) for _, used in seen)
+    return sum(used.per_op.get("rest.cpu", 0.0) for _, used in seen) / whole if whole else 0.0
 
 
 def _estimate(study: Study, values: Sequence[float]) -> Estimate:
@@ -88,9 +101,12 @@ def _estimate(study: Study, values: Sequence[float]) -> Estimate:
     return Estimate(rounded(found.mean), rounded_interval(found.ci), found.n)
 
 
-def _demand(study: Study, runs: Sequence[Use]) -> Demand:
+def _demand(study: Study, runs: Sequence[Use], others: float) -> Demand:
+    """`others` is the share of the machine's CPU time that neither the system nor the driver used."""
     per_op = _estimate(study, [use.per_op for use in runs])
     first = runs[0]
+    # What others used for reasons of their own is no demand of the operations, and would be booked as theirs.
+    bounds = first.of != "machine.cpu" or others <= MUCH_OF_STRANGERS
     return Demand(
         resource=first.resource,
         of=first.of,
@@ -99,9 +115,9 @@ def _demand(study: Study, runs: Sequence[Use]) -> Demand:
         ci=per_op.ci,
         servers=first.servers,
         utilisation=_estimate(study, [use.per_s / use.servers for use in runs]).mean,
-        bound_ops_s=rounded(first.servers / per_op.mean),
+        bound_ops_s=rounded(first.servers / per_op.mean) if bounds else None,
         # Without an upper end where the demand may be nothing.
-        bound_ci=_reciprocal(per_op.ci, first.servers),
+        bound_ci=_reciprocal(per_op.ci, first.servers) if bounds else None,
         n=per_op.n,
     )
 
@@ -114,6 +130,7 @@ def _cell(study: Study, table: Table, cell: Cell) -> CellLaws | None:
     found = demands(study, table, cell)
     if not found:
         return None
+    known = found[0].bound_ops_s is not None
     seen = observed(table, cell)
     shared = in_all([list(uses(cell, used)) for _, used in seen])
     clients, think = closed_loop(study, table, cell)
@@ -123,13 +140,16 @@ def _cell(study: Study, table: Table, cell: Cell) -> CellLaws | None:
     # With more clients than anybody has, the demands alone bound it.
     by_clients = [math.inf if clients is None or not each else clients / each for each in alone_s]
     slowest = [min(use.servers / use.per_op for use in of_run) for of_run in shared]
-    bounds = [min(each) for each in zip(slowest, by_clients, strict=True)]
+    bounds = [min(each) if known else each[1] for each in zip(slowest, by_clients, strict=True)]
     throughput, of_one = _estimate(study, values), _estimate(study, alone_s)
-    most = found[0].bound_ops_s
-    bound = most if clients is None or not of_one.mean else min(most, clients / of_one.mean)
+    most = rounded(found[0].servers / found[0].seconds_per_op)
+    of_clients = clients / of_one.mean if clients is not None and of_one.mean else math.inf
+    bound = min(most, of_clients)
     knees = [max(one * each, 1.0) for one, each in zip(alone_s, slowest, strict=True)]
     knee = max(of_one.mean * most, 1.0)
     reached = [value / each for value, each in zip(values, bounds, strict=True)]
+    # Of a resource that others used the true bound is above `most`: with so few clients, theirs is the lower one still.
+    told = known or of_clients < most
     laws = CellLaws(
         cell=cell.index,
         levels=cell.levels,
@@ -139,17 +159,16 @@ def _cell(study: Study, table: Table, cell: Cell) -> CellLaws | None:
         throughput=throughput.mean,
         throughput_ci=throughput.ci,
         demands=tuple(found),
-        bound=rounded(bound),
-        bound_ci=_around(study, bound, bounds),
-        saturation=rounded(knee),
-        saturation_ci=_around(study, knee, knees),
-        reached=rounded(throughput.mean / bound),
-        reached_ci=_around(study, throughput.mean / bound, reached),
+        bound=rounded(bound) if told else None,
+        bound_ci=_around(study, bound, bounds) if told else None,
+        saturation=rounded(knee) if known else None,
+        saturation_ci=_around(study, knee, knees) if known else None,
+        reached=rounded(throughput.mean / bound) if told else None,
+        reached_ci=_around(study, throughput.mean / bound, reached) if told else None,
         sentence="",
     )
-    whole = sum(used.per_op.get("machine.cpu", 0.0) for _, used in seen)
-    strangers = sum(used.per_op.get("rest.cpu", 0.0) for _, used in seen) / whole if whole else 0.0
-    return laws.model_copy(update={"sentence": _of_cell(study, table, laws, strangers)})
+    ok = len(table.in_blocks("throughput", cell.index))
+    return laws.model_copy(update={"sentence": _of_cell(study, table, laws, _of_others(seen), ok)})
 
 
 def _around(study: Study, value: float, of_runs: Sequence[float]) -> Interval | None:
@@ -169,47 +188,61 @@ def _in_words(use: Use) -> str:
     return f"{number} CPU{'' if number == '1' else 's'}{_OF[use.of]}"
 
 
-def _of_cell(study: Study, table: Table, laws: CellLaws, strangers: float) -> str:
-    """`strangers` is the share of the machine's CPU time that neither the system nor the driver used."""
+def _of_cell(study: Study, table: Table, laws: CellLaws, others: float, ok: int) -> str:
+    """`others` is the share of the machine's CPU time that neither the system nor the driver used; `ok` is of runs."""
     told = study.telling(laws.levels)
     where = f"With {levels(told)}, " if told else ""
-    first, *others = laws.demands
-    by_clients = laws.clients is not None and laws.bound < 0.999 * first.bound_ops_s
+    first, *rest = laws.demands
     of_limit = first.resource == "limit"
     took = f"{format_quantity(first.seconds_per_op * 1e6)} us an operation, {format_share(first.utilisation)} "
     took += "used" if of_limit else "busy"
-    if first.of == "machine.cpu" and strangers > MUCH_OF_STRANGERS:
-        took += f", {format_share(strangers)} of it neither by the system nor by the driver"
-    came = f"{where}throughput is {format_quantity(laws.throughput)} ops/s"
+    whole = "" if laws.n == ok else f" in the {laws.n} of {counted(ok, 'ok run')} that samples tell of"
+    came = f"{where}throughput is {format_quantity(laws.throughput)} ops/s{whole}"
+    not_told = f"what {first.name} could do is not told: {format_share(others)} of the CPU time was of others"
     if table.paces.get(laws.cell) == "rate":
-        return capital(
-            f"{came}, as given; {first.name} could do {format_estimate(first.bound_ops_s, first.bound_ci)} ({took})."
-        )
-    share = _share(laws.reached, laws.reached_ci)
+        could = not_told
+        if first.bound_ops_s is not None:
+            could = f"{first.name} could do {format_estimate(first.bound_ops_s, first.bound_ci)}"
+        return capital(f"{came}, as given; {could} ({took}).")
+    if laws.bound is None:
+        return capital(f"{came}; {not_told} ({took}).")
+    by_clients = laws.clients is not None and laws.bound < 0.999 * first.servers / first.seconds_per_op
+    share = "more than" if laws.beyond else _share(laws)
     if by_clients:
         assert laws.clients is not None
         clients = counted(int(laws.clients), "client")
-        text = f"{came}, {share} of the {format_quantity(laws.bound)} that {clients} could get"
-        text += f" if nothing ever waited; {first.name} ({took}) would bound it at {format_quantity(first.bound_ops_s)}"
+        text = f"{came}, {share} the {format_quantity(laws.bound)} that {clients} could get if nothing ever waited; "
+        if first.bound_ops_s is None:
+            text += f"{not_told} ({took})"
+        else:
+            text += f"{first.name} ({took}) would bound it at {format_quantity(first.bound_ops_s)}"
     else:
-        text = f"{came}, {share} of the {format_quantity(laws.bound)} that {first.name} "
+        text = f"{came}, {share} the {format_quantity(laws.bound)} that {first.name} "
         text += f"{'allows' if of_limit else 'could do'} ({took})"
-    if laws.clients is not None and laws.saturation <= 1:
-        text += ", and one client fills it"
-    elif laws.clients is not None:
-        text += f", and from {laws.saturation:.3g} clients on some stand in line"
-    if laws.reached_ci and laws.reached_ci[0] > 1:
-        text += "; more than the bound, so parts of an operation overlap in time, and it is none"
-    if others:
-        times = others[0].bound_ops_s / first.bound_ops_s
+    if laws.saturation is not None and laws.clients is not None:
+        if laws.saturation <= 1:
+            text += ", and one client fills it"
+        else:
+            text += f", and from {laws.saturation:.3g} clients on some stand in line"
+    if laws.beyond:
+        text += "; parts of an operation overlap in time, then, and that is no bound"
+    following = next((each for each in rest if each.bound_ops_s is not None), None)
+    if following is not None and following.bound_ops_s is not None and first.bound_ops_s is not None:
+        times = following.bound_ops_s / first.bound_ops_s
         text += (
-            f". Next would be {others[0].name}, at {format_quantity(others[0].bound_ops_s)} ({times:.3g} times that)"
+            f". Next would be {following.name}, at {format_quantity(following.bound_ops_s)} ({times:.3g} times that)"
         )
     return capital(f"{text}.")
 
 
-def _share(value: float, ci: Interval | None) -> str:
-    return f"{format_share(value)} [{format_share(ci[0])}, {format_share(ci[1])}]" if ci else format_share(value)
+def _share(laws: CellLaws) -> str:
+    """`84% [80%, 88%] of`, but no share of more than there is, which is the noise of both figures."""
+    assert laws.reached is not None
+    value, ci = laws.reached, laws.reached_ci
+    if value > 1:
+        return "not shown to be less than"
+    interval = f" [{format_share(ci[0])}, {format_share(min(ci[1], 1.0))}]" if ci else ""
+    return f"{format_share(value)}{interval} of"
 
 
 def _changes(study: Study, table: Table) -> list[DemandChange]:

@@ -831,9 +831,18 @@ class Demand(Frozen):
     ci: Interval | None
     servers: Annotated[float, Field(description="alike: CPUs, or as many as a quota makes of them")]
     utilisation: Annotated[float, Field(description="share of all servers' time, by the resource's own reading")]
-    bound_ops_s: Annotated[float, Field(description="servers / seconds_per_op: no throughput is higher")]
+    bound_ops_s: Annotated[
+        float | None,
+        Field(
+            description="servers / seconds_per_op: no throughput is higher; null of CPUs of which others used too much"
+        ),
+    ]
     bound_ci: Interval | None
     n: Annotated[int, Field(description="runs")]
+
+
+_OF_A_BOUND = 0.05
+"""A single run that is no further above a bound is not told from one that reaches it."""
 
 
 class CellLaws(Frozen):
@@ -852,13 +861,25 @@ class CellLaws(Frozen):
     throughput: float
     throughput_ci: Interval | None
     demands: Annotated[tuple[Demand, ...], Field(description="the resource with the lowest bound first")]
-    bound: Annotated[float, Field(description="min(servers / demand, clients / alone_s), ops/s")]
+    bound: Annotated[
+        float | None,
+        Field(description="min(servers / demand, clients / alone_s), ops/s; null where others used the resource too"),
+    ]
     bound_ci: Interval | None
-    saturation: Annotated[float, Field(description="N*: with more clients, some stand in line")]
+    saturation: Annotated[
+        float | None, Field(description="N*: with more clients, some stand in line; null where not told, as bound")
+    ]
     saturation_ci: Interval | None
-    reached: Annotated[float, Field(description="throughput as a share of bound")]
+    reached: Annotated[float | None, Field(description="throughput as a share of bound; null where that is not told")]
     reached_ci: Interval | None
     sentence: str
+
+    @property
+    def beyond(self) -> bool:
+        """Whether throughput is above the bound, by its interval or, of a single run, by more than little."""
+        if self.reached is None:
+            return False
+        return self.reached_ci[0] > 1 if self.reached_ci else self.reached > 1 + _OF_A_BOUND
 
 
 class DemandChange(Frozen):

@@ -46,6 +46,7 @@ from dyno.report.decisions import decisions_to_csv, shown
 from dyno.report.figures import Figure, Palette
 from dyno.report.figures.style import capital, label, varied
 from dyno.report.hot_spots import about, hot_spots_part, symbol_name
+from dyno.report.laws import reached, runs_observed
 from dyno.report.observations import ABOUT, observed_parts
 from dyno.report.per_op import costs
 from dyno.report.runs import notable
@@ -225,6 +226,8 @@ def _page(results: Source, findings: Findings, drawn: _Drawn, flames: Sequence[D
         drift_figures=[_shown(figure) for figure in drawn.causes.drift],
         bounds_figures=[_shown(figure) for figure in drawn.bounds],
         laws_faults=findings.laws.faults[:MOST_FAILURES],
+        laws_reached=reached,
+        runs_observed=runs_observed(findings),
         intervention_figures=[_shown(figure) for figure in drawn.causes.doses],
         told_of=interventions,
         failover_figures=[_shown(figure) for figure in drawn.failed_over],

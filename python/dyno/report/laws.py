@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from rich.console import RenderableType
 from rich.text import Text
 
-from dyno.model.findings import Forecast, Laws
+from dyno.model.findings import CellLaws, Findings, Forecast, Laws, format_share
 from dyno.report import tables
 
 MOST_CELLS = 12
@@ -36,6 +36,23 @@ def laws_in_words(laws: Laws) -> Iterator[RenderableType]:
         runs = max(check.runs for check in laws.checks)
         kept = f"{len(laws.checks)} laws looked at in up to {runs:,} runs"
         yield _line(f"The measurement itself: {kept}, {len(laws.faults):,} times broken.", "dim")
+
+
+def reached(cell: CellLaws) -> str:
+    """The share of the bound; no share of more than there is, and none of what is not known."""
+    if cell.reached is None:
+        return "not told"
+    if cell.beyond:
+        return "no bound"
+    return format_share(cell.reached) if cell.reached <= 1 else "all"
+
+
+def runs_observed(findings: Findings) -> dict[int, str]:
+    """By cell, of how many of its ok runs samples tell: `1 of 2`."""
+    ok = {each.cell: each.n for each in findings.cells if each.response == "throughput"}
+    return {
+        each.cell: f"{each.n} of {ok[each.cell]}" if each.cell in ok else f"{each.n}" for each in findings.laws.cells
+    }
 
 
 def forecasts_in_words(forecasts: Sequence[Forecast]) -> Iterator[RenderableType]:

@@ -10,7 +10,7 @@ from tests.laws_study import CPUS, SECONDS, Network, usage
 
 from dyno.analysis import analyse, forecast_throughput
 from dyno.analysis.consistency import LAWS, consistency
-from dyno.analysis.laws import demands
+from dyno.analysis.laws import _of_cell, demands
 from dyno.model.base import UserError
 from dyno.model.run import Outcome
 from dyno.model.usage import Usage
@@ -51,7 +51,6 @@ def test_a_cell_is_set_against_the_lower_of_its_two_asymptotes(network: Network)
     full = of["16"]
     assert full.bound == pytest.approx(full.demands[0].bound_ops_s, rel=0.01)
     assert 0.97 < full.reached < 1.03
-    assert "of the" in full.sentence
     assert "that 2 CPUs could do" in full.sentence
     assert "Next would be the disk, at 200,000" in full.sentence
     assert full.saturation == pytest.approx(full.alone_s / (full.demands[0].seconds_per_op / CPUS))
@@ -125,13 +124,55 @@ def test_a_store_in_its_driver_counts_against_the_limit_with_it() -> None:
     assert demands(made.study, made.table, made.study.cells[0])[0].of == "driver.cpu"
 
 
-def test_cpu_time_of_strangers_is_told_where_it_is_much() -> None:
-    made = Network([8], blocks=2, delay=0.0)
+def shared_with_others(made: Network, share: float) -> Network:
+    """The same where others used so much of the machine's CPU time that it is that share."""
     for number, used in made.used.items():
-        more = used.per_op["machine.cpu"] * 2
-        made.replace_usage(number, per_op={"machine.cpu": more, "rest.cpu": 0.525 * more})
-    assert "busy, 52% of it neither by the system nor by the driver)" in laws(made).cells[0].sentence
-    assert "neither by the system" not in laws(Network([8], blocks=2)).cells[0].sentence
+        own = used.per_op["server.cpu"] + used.per_op["driver.cpu"]
+        whole = own / (1 - share)
+        made.replace_usage(number, per_op={"machine.cpu": whole, "rest.cpu": share * whole})
+    return made
+
+
+def test_cpus_of_which_others_used_much_bound_nothing_that_is_told() -> None:
+    found = laws(shared_with_others(Network([16], blocks=2, delay=0.0), 0.76)).cells[0]
+    cpu = found.demands[0]
+    assert (cpu.resource, cpu.bound_ops_s, cpu.bound_ci) == ("cpu", None, None)
+    assert (found.bound, found.reached, found.saturation) == (None, None, None)
+    assert "; what 2 CPUs could do is not told: 76% of the CPU time was of others (" in found.sentence
+    assert "that 2 CPUs" not in found.sentence
+    quiet = laws(Network([16], blocks=2, delay=0.0)).cells[0]
+    assert "others" not in quiet.sentence
+    assert quiet.bound is not None
+
+
+def test_what_clients_can_get_bounds_also_where_others_used_the_cpus() -> None:
+    found = laws(shared_with_others(Network([1], blocks=2, delay=1e-3), 0.5)).cells[0]
+    assert found.bound == pytest.approx(1 / found.alone_s)
+    assert found.saturation is None, "that is of the CPUs"
+    assert "that 1 client could get if nothing ever waited; what 2 CPUs could do is not told: 50%" in found.sentence
+
+
+def test_no_share_of_more_than_there_is_is_told() -> None:
+    made = Network([16], blocks=2, delay=0.0)
+    for number, used in made.used.items():
+        made.replace_usage(number, per_op={name: 1.93 * used.per_op[name] for name in used.per_op if "cpu" in name})
+    found = laws(made).cells[0]
+    assert found.reached > 1.5
+    for of_runs, said in ((None, "more than the"), ((1.6, 2.1), "more than the"), ((0.4, 3.1), "not shown to be less")):
+        told = found.model_copy(update={"reached_ci": of_runs})
+        sentence = _of_cell(made.study, made.table, told, 0.0, 2)
+        assert said in sentence
+        assert "%" not in sentence.partition("busy")[0].partition("us an operation")[0]
+        assert ("that is no bound" in sentence) == told.beyond
+
+
+def test_a_cell_of_which_some_runs_left_no_sample_says_of_which_its_throughput_is() -> None:
+    made = Network([16], blocks=2)
+    del made.used[2]
+    found = laws(made).cells[0]
+    assert found.throughput == pytest.approx(made.runs[0].responses["throughput"])
+    assert " ops/s in the 1 of 2 ok runs that samples tell of, " in found.sentence
+    assert "samples tell of" not in laws(Network([16], blocks=2)).cells[0].sentence
 
 
 def test_a_change_of_cpu_time_with_load_is_a_finding_with_its_interval(network: Network) -> None:

@@ -15,6 +15,7 @@ from tests.laws_study import Network
 from dyno.analysis import analyse, forecast_throughput
 from dyno.model.findings import Findings
 from dyno.report import figures, html, terminal
+from dyno.report.laws import reached
 
 
 def findings_of(made: Network) -> Findings:
@@ -59,6 +60,32 @@ def test_faults_stand_first_and_name_their_runs() -> None:
     assert told.index("Measuring faults") < told.index("What the resources allow")
     assert "9 laws" not in told
     assert "1 times broken" in told
+
+
+def test_a_bound_that_is_not_told_is_no_figure_on_the_page() -> None:
+    made = Network([8, 16], blocks=2, delay=0.0)
+    for number, used in made.used.items():
+        whole = 4 * used.per_op["machine.cpu"]
+        made.replace_usage(number, per_op={"machine.cpu": whole, "rest.cpu": 0.75 * whole})
+    del made.used[1]
+    part = page(made).partition('<section id="laws">')[2].partition("</section>")[0]
+    assert '<td class="number strong">not told</td>' in part
+    assert '<td class="number nowrap">1 of 2</td>' in part
+    drawn = figures.bounds(made.study, findings_of(made), figures.Palette(made.study))
+    assert drawn is not None
+    kinds = {row["kind"] for row in csv.DictReader(io.StringIO(drawn.csv))}
+    assert kinds == {"measured", "clients"}
+
+
+def test_of_a_bound_no_share_above_all_of_it_is_shown(network: Network) -> None:
+    found = findings_of(network).laws.cells[0]
+    for figures_of, said in (
+        ({"reached": 0.5, "reached_ci": None}, "50%"),
+        ({"reached": 1.02, "reached_ci": (0.9, 1.2)}, "all"),
+        ({"reached": 1.93, "reached_ci": None}, "no bound"),
+        ({"reached": None, "reached_ci": None}, "not told"),
+    ):
+        assert reached(found.model_copy(update=figures_of)) == said
 
 
 def test_a_page_without_observed_runs_has_no_such_part() -> None:

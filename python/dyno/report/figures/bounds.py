@@ -90,5 +90,6 @@ def _rows(layout: Layout, curve: Curve, cells: list[CellLaws]) -> Iterator[Row]:
         # The axis has no 0, which an interval may reach.
         low = None if low is None else max(low, cell.throughput / 2)
         yield {**at, "kind": "measured", "value": cell.throughput, "ci_low": low, "ci_high": high, "n": cell.n}
-        yield {**at, "kind": "demand", "value": cell.demands[0].bound_ops_s}
+        if (by_demand := cell.demands[0].bound_ops_s) is not None:
+            yield {**at, "kind": "demand", "value": by_demand}
         yield {**at, "kind": "clients", "value": point.x / cell.alone_s}
