@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 
 from rich.console import RenderableType
@@ -48,7 +48,7 @@ class Costs:
     levels: tuple[str, ...]
     pooled: tuple[Pooled, ...]
     within_driver: bool
-    """Whether no process is the system's own."""
+    """Whether processes of all cells were looked at, and none is the system's own."""
 
 
 def costs(findings: Findings) -> Costs | None:
@@ -75,11 +75,17 @@ def costs(findings: Findings) -> Costs | None:
             for figure in findings.resources
         },
         levels=levels,
-        within_driver=not any(name.startswith("server.") for name in used),
+        within_driver=_within_driver(findings.resources, used),
         pooled=tuple(
             row for name in (*first_read, *others) for row in _pooled(findings, name, levels, read=name in first_read)
         ),
     )
+
+
+def _within_driver(figures: Sequence[ResourceFigure], used: Collection[str]) -> bool:
+    """That no process of a system was seen says nothing where runs were too short for the driver's to be seen."""
+    seen = {figure.cell for figure in figures if figure.n and figure.resource.startswith("driver.")}
+    return seen == {figure.cell for figure in figures} and not any(name.startswith("server.") for name in used)
 
 
 def _pooled(findings: Findings, name: str, levels: Sequence[str], *, read: bool) -> Iterator[Pooled]:

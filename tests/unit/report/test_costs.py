@@ -54,6 +54,25 @@ def fifty_four():
     return page_of(fake_results.fifty_four_cells())
 
 
+def told_of(used: dict[str, float]) -> str:
+    results = fake_results.eight_cells()
+    found = {
+        run.run: Usage(seconds=30, operations=30_000, samples=30, cpus=2, per_op=used, per_s=used)
+        for run in results.runs
+        if run.outcome is Outcome.OK
+    }
+    return part(Page(render(results, analyse(results.study, results.runs, ended=results.ended, used=found))))
+
+
+def test_a_system_is_said_to_work_within_the_driver_only_where_the_driver_was_seen_and_no_process_of_a_system() -> None:
+    within = "The system works within the driver's calls"
+    assert within in told_of({"driver.cpu": 9e-6, "disk.written": 900.0})
+    assert within not in told_of({"driver.cpu": 9e-6, "server.cpu": 60e-6})
+    unseen = told_of({"disk.written": 900.0})
+    assert within not in unseen, "the runs may have been too short for any sample of processes"
+    assert "The one resource that is known of each cell" in unseen
+
+
 def test_each_cell_has_its_foremost_resources_and_its_ratio_to_the_first_level(fifty_four) -> None:
     html = part(fifty_four)
     html = html[html.index("<h3>Each cell</h3>") :]
