@@ -30,7 +30,7 @@ from dyno.model.fractions import fraction_of
 from dyno.model.looks import looks
 from dyno.model.pairs import Pair, pairs
 from dyno.model.run import Course, RunRecord
-from dyno.model.study import Study
+from dyno.model.study import Cell, Study
 from dyno.model.units import counted, format_duration, format_percent
 
 TAILS = {"p50": 0.5, "p90": 0.1, "p95": 0.05, "p99": 0.01, "p999": 0.001}  # the share that lies above a quantile
@@ -215,9 +215,26 @@ def _courses(study: Study, table: Table) -> Iterator[str]:
         )
     if kinds[None]:
         yield (
-            f"Whether it was steady cannot be told of {kinds[None]:,} {of}: too short, with too few intervals. A "
-            "longer run or a shorter `workload.interval` would tell."
+            f"Whether it was steady cannot be told of {kinds[None]:,} {of}: too short, with too few intervals. "
+            f"{_would_tell([cell for part, cell in parts if part.course is None])}"
         )
+
+
+def _would_tell(cells: Sequence[Cell]) -> str:
+    """What gives more intervals, by the options that the workloads of these cells have."""
+    longer: dict[str, None] = {}
+    shorter = False
+    for options in (cell.workload.options for cell in cells):
+        if "repeat" in options:  # queries: each so often by itself, or so many in a batch
+            asked = {"batch": options.get("batch"), "repeat": options.get("singly")}
+            longer |= {f"`workload.{name}`": None for name, some in asked.items() if some}
+        elif "length" in options:  # rows of a time series, whose `interval` is the time between two of them
+            of_action = {"load": "length", "queries": "query_count"}
+            longer |= {f"`workload.{name}`": None for name in [of_action.get(str(options.get("action")))] if name}
+        elif "interval" in options:
+            shorter = True
+    by = f" (more of {' or '.join(longer)})" if longer else ""
+    return f"A longer run{by}{' or a shorter `workload.interval`' if shorter else ''} would tell."
 
 
 def _within(study: Study, table: Table, cells: Sequence[CellSummary]) -> Iterator[str]:

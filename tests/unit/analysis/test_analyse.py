@@ -17,6 +17,7 @@ from dyno import stats
 from dyno.analysis import analyse
 from dyno.model.findings import Findings
 from dyno.model.run import MeasuredPart, Outcome, RateWithin, Step
+from dyno.model.study import KindSpec
 
 DELETE = [100.0, 104.0, 96.0, 101.0, 99.0, 103.0]
 WAL = [301.0, 310.0, 290.0, 305.0, 297.0, 308.0]
@@ -829,6 +830,35 @@ def test_runs_too_short_to_tell_are_said_once_and_steady_ones_not_at_all() -> No
     short, steady = of_courses(*[went(None)] * 3).notes, of_courses(*[went("steady")] * 3).notes
     assert sum("cannot be told of 3 of 3 runs" in note for note in short) == 1
     assert not any("steady" in note for note in steady)
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"interval": 1.0, "duration": 10}, "A longer run or a shorter `workload.interval` would tell."),
+        ({}, "A longer run would tell."),
+        ({"repeat": 2, "batch": 0, "singly": True}, "A longer run (more of `workload.repeat`) would tell."),
+        ({"repeat": 2, "batch": 9, "singly": False}, "A longer run (more of `workload.batch`) would tell."),
+        (
+            {"repeat": 2, "batch": 9, "singly": True},
+            "A longer run (more of `workload.batch` or `workload.repeat`) would tell.",
+        ),
+        (
+            {"interval": 600.0, "length": 10, "batch": 9, "action": "load"},
+            "A longer run (more of `workload.length`) would tell.",
+        ),
+        (
+            {"interval": 600.0, "length": 10, "action": "queries"},
+            "A longer run (more of `workload.query_count`) would tell.",
+        ),
+    ],
+)
+def test_what_would_tell_is_by_the_options_that_the_workload_has(options, said: str) -> None:
+    plan = study({})
+    cell = plan.cells[0].model_copy(update={"workload": KindSpec(kind="any", options=options)})
+    plan = plan.model_copy(update={"cells": (cell,)})
+    notes = analyse(plan, Runs(plan).add(0, 0, 1.0, measured=went(None)), ended=None).notes
+    assert [note.endswith(said) for note in notes if "cannot be told of 1 of 1" in note] == [True]
 
 
 def test_an_interval_from_within_a_run_is_said_where_that_run_stands_alone() -> None:
