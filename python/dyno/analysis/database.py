@@ -6,7 +6,7 @@ These figures explain. They are no verdicts, and cost the comparisons none of th
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -75,14 +75,20 @@ def _said(table: Table) -> dict[int, dict[int, _OfRun]]:
 def _counters(
     study: Study, table: Table, cells: Sequence[Cell], said: Mapping[int, Mapping[int, _OfRun]]
 ) -> dict[int, list[CounterFigure]]:
+    """Of each cell those that its store has, at 0 where one did not move; another store may have others."""
     found: dict[int, list[CounterFigure]] = {cell.index: [] for cell in cells}
     compared = pairs(study)
+    known = _known(cells, said, lambda run: run.per_s)
     for name in _names(run.per_s for blocks in said.values() for run in blocks.values()):
+        having = [cell for cell in cells if name in known[cell.system.kind]]
         per_op = {
-            cell: {block: run.per_s.get(name, 0.0) * run.seconds / run.operations for block, run in blocks.items()}
-            for cell, blocks in said.items()
+            cell.index: {
+                block: run.per_s.get(name, 0.0) * run.seconds / run.operations
+                for block, run in said[cell.index].items()
+            }
+            for cell in having
         }
-        means = _means(study, table, cells, per_op)
+        means = _means(study, table, having, per_op)
         if max(mean for mean, _ in means.values()) < LEAST_PER_OP:
             continue
         apart = _apart(compared, means)
@@ -92,15 +98,38 @@ def _counters(
     return found
 
 
+def _known(
+    cells: Sequence[Cell], said: Mapping[int, Mapping[int, _OfRun]], told: Callable[[_OfRun], Mapping[str, float]]
+) -> dict[str, frozenset[str]]:
+    """Kind of system -> what of that its store has: what moved in some run of it.
+
+    An observer leaves out what did not move in a run. So kinds of which some counter has the same name are taken to
+    have the same store, such as MariaDB and Galera: what moved in the one alone did not in the other.
+    """
+    counters: dict[str, set[str]] = {}
+    moved: dict[str, set[str]] = {}
+    for cell in cells:
+        runs = said[cell.index].values()
+        counters.setdefault(cell.system.kind, set()).update(_names(run.per_s for run in runs))
+        moved.setdefault(cell.system.kind, set()).update(_names(told(run) for run in runs))
+    return {
+        kind: frozenset().union(*(moved[other] for other in counters if other == kind or counters[other] & own))
+        for kind, own in counters.items()
+    }
+
+
 def _waits(
     study: Study, table: Table, cells: Sequence[Cell], said: Mapping[int, Mapping[int, _OfRun]]
 ) -> dict[int, list[WaitFigure]]:
     found: dict[int, list[WaitFigure]] = {cell.index: [] for cell in cells}
+    known = _known(cells, said, lambda run: run.waiting)
     for name in _names(run.waiting for blocks in said.values() for run in blocks.values()):
+        having = [cell for cell in cells if name in known[cell.system.kind]]
         waiting = {
-            cell: {block: run.waiting.get(name, 0.0) for block, run in blocks.items()} for cell, blocks in said.items()
+            cell.index: {block: run.waiting.get(name, 0.0) for block, run in said[cell.index].items()}
+            for cell in having
         }
-        means = _means(study, table, cells, waiting)
+        means = _means(study, table, having, waiting)
         if not any(mean for mean, _ in means.values()):
             continue
         for cell, (mean, interval) in means.items():
@@ -115,7 +144,8 @@ def _gauges(
 ) -> dict[int, list[GaugeFigure]]:
     """Of each cell those that moved in some run of it: another store has others, and is not at 0 with these.
 
-    An observer leaves out what stood still in a run, at whatever value: of such runs nothing is known.
+    An observer leaves out what stood still in a run, at whatever value: of such runs nothing is known. What was below 0
+    in no run cannot be, as most of what stores tell: then no interval goes below it.
     """
     found: dict[int, list[GaugeFigure]] = {cell.index: [] for cell in cells}
     for name in _names(run.means for blocks in said.values() for run in blocks.values()):
@@ -126,7 +156,8 @@ def _gauges(
             for cell, blocks in said.items()
         }
         having = [cell for cell in cells if values[cell.index]]
-        for cell, (mean, interval) in _means(study, table, having, values, least=-math.inf).items():
+        least = -math.inf if any(value < 0 for blocks in values.values() for value in blocks.values()) else 0.0
+        for cell, (mean, interval) in _means(study, table, having, values, least=least).items():
             found[cell].append(GaugeFigure(name=name, mean=mean, ci=interval, n=len(values[cell])))
     return found
 

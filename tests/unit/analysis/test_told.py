@@ -9,6 +9,7 @@ from test_usage import Rows, of_one
 from dyno.analysis import analyse
 from dyno.analysis.database import LEAST_PER_OP
 from dyno.model.findings import CounterFigure, DatabaseCell
+from dyno.model.study import KindSpec, Study
 from dyno.model.usage import Told, Usage
 
 S = 10**9
@@ -76,6 +77,19 @@ def found(
     return list(analyse(PLAN, runs, ended="done", used=used).database)
 
 
+def database_of(plan: Study, did: tuple[dict[str, float], ...]) -> list[DatabaseCell]:
+    """Of two runs of each cell, each with what its store did for an operation."""
+    runs, used = Runs(plan), {}
+    for block in range(2):
+        for cell, of_cell in enumerate(did):
+            runs.add(cell, block, 10.0)
+            per_s = {name: value * 10 for name, value in of_cell.items()}
+            waiting = {"wait/client": 1.0} if "wal.wal_bytes" in of_cell else {}
+            told = Told(seconds=4, operations=40, per_s=per_s, waiting=waiting)
+            used[runs[-1].run] = Usage(seconds=4, operations=40, samples=4, cpus=1, told=told)
+    return list(analyse(plan, runs, ended="done", used=used).database)
+
+
 def figure(cell: DatabaseCell, name: str) -> CounterFigure:
     (one,) = (each for each in cell.counters if each.name == name)
     return one
@@ -104,6 +118,34 @@ def test_a_counter_that_did_not_move_in_a_run_counts_as_nothing_there() -> None:
     assert figure(first, "spills").apart == pytest.approx(1 / LEAST_PER_OP)
 
 
+def test_a_counter_that_a_kind_of_store_does_not_have_is_no_counter_of_its_cells() -> None:
+    kinds = ("questdb", "postgresql", "questdb")
+    plan = study({"engine": ["a", "b", "c"]}, compare="engine", min=2, max=2)
+    cells = [
+        cell.model_copy(update={"system": KindSpec(kind=kind)}) for cell, kind in zip(plan.cells, kinds, strict=True)
+    ]
+    plan = plan.model_copy(update={"cells": tuple(cells)})
+    did = ({"commits_total": 1.0}, {"wal.wal_bytes": 500.0}, {"rows_total": 3.0})
+    first, second, third = database_of(plan, did)
+    assert [each.name for each in first.counters] == ["commits_total", "rows_total"]
+    assert figure(first, "rows_total").per_op == 0, "it has it, and it did not move"
+    assert [each.name for each in second.counters] == ["wal.wal_bytes"]
+    assert [each.name for each in third.counters] == ["commits_total", "rows_total"]
+    assert [[wait.name for wait in cell.waits] for cell in (first, second, third)] == [[], ["wait/client"], []]
+
+
+def test_kinds_that_share_a_counter_are_taken_to_have_the_same_store() -> None:
+    plan = study({"engine": ["a", "b"]}, compare="engine", min=2, max=2)
+    cells = [
+        cell.model_copy(update={"system": KindSpec(kind=kind)})
+        for cell, kind in zip(plan.cells, ("mariadb", "galera"), strict=True)
+    ]
+    plan = plan.model_copy(update={"cells": tuple(cells)})
+    first, second = database_of(plan, ({"reads": 1.0}, {"reads": 1.0, "innodb_row_lock_waits": 2.0}))
+    assert figure(first, "innodb_row_lock_waits").per_op == 0
+    assert figure(second, "innodb_row_lock_waits").apart == pytest.approx(2 / LEAST_PER_OP)
+
+
 def test_what_hardly_ever_moves_is_housekeeping_and_left_out() -> None:
     first, _ = found({0: [{"background": LEAST_PER_OP / 2}] * 3, 1: [{}] * 3})
     assert first.counters == ()
@@ -124,6 +166,14 @@ def test_what_goes_up_and_down_is_a_mean_over_the_runs_that_had_it_and_nothing_i
     assert share.ci[0] < 0.3 < share.ci[1]
     assert [gauge.name for gauge in second.gauges] == ["heap"]
     assert first.counters == ()
+
+
+def test_the_mean_of_what_was_never_below_zero_has_no_interval_below_it() -> None:
+    means = {0: [{"memory_used": 1.0}, {"memory_used": 9.0}, {}], 1: [{}] * 3}
+    first, _ = found({0: [{}] * 3, 1: [{}] * 3}, means=means)
+    (used,) = first.gauges
+    assert used.ci is not None
+    assert used.ci[0] == 0
 
 
 def test_what_says_nothing_is_no_figure_of_a_store_and_a_figure_below_zero_has_its_interval() -> None:
