@@ -14,6 +14,7 @@ from dyno.analysis.demands import clients_set, think_time
 from dyno.analysis.rounding import rounded
 from dyno.analysis.sentences import capital, levels
 from dyno.analysis.table import UNSTEADY, Table
+from dyno.model.answers import IN_BATCH
 from dyno.model.findings import LawCheck, LawFault, format_quantity
 from dyno.model.run import IN_TURN, RunRecord
 from dyno.model.study import Cell, Study
@@ -149,10 +150,27 @@ def _little(seen: _Seen) -> Look | None:
     if seen.run.responses.get("failed_operations", 0.0) > _MOST_FAILED * rate * seconds > 0:
         return None
     share, between = OF_LATENCY
-    low = clients - max(share * clients, between * rate)
+    low = clients - max(share * clients, between * rate) - _with_nothing_left(seen.run, clients, seconds)
     # Of what is under way as the run ends all of its time is in the mean, and it may be the longest.
     beyond = seen.run.responses.get("latency_max", 0.0) / 1000 / seconds if seconds > 0 else 0.0
     return Look(rate * (latency / 1000 + think), clients, low, clients * (1.05 + beyond))
+
+
+def _with_nothing_left(run: RunRecord, clients: float, seconds: float) -> float:
+    """How many clients at the most have nothing left to ask, on average, since their batch is about to end.
+
+    A client ends only when no query of the batch is left to be taken. Then the query that ends last was sent already,
+    so that nobody waits for that end longer than this query takes, and its own client not at all: of W clients the
+    others are idle for (W - 1) L at the most, L being the batch's longest answer. Batches come one after the other, so
+    of all clients' time W T it is (W - 1) times the sum of these L. It is so too where there are fewer queries than
+    clients, who then all begin at once. Clients that do nothing while queries are left are in no such allowance.
+    """
+    longest = (
+        value
+        for name, value in run.responses.items()
+        if name.startswith(f"{IN_BATCH}.") and name.endswith(".latency_max")
+    )
+    return (clients - 1) * math.fsum(longest) / 1000 / seconds if seconds > 0 else 0.0
 
 
 def _throughput(seen: _Seen) -> Look | None:
@@ -224,7 +242,8 @@ LAWS = (
         "Little's law",
         "in a closed loop, throughput x (mean latency + think time) is the number of clients",
         "5 % above, and the longest operation's share of the run, which may end after it; below, 10 % or 5 us an "
-        "operation: what a driver does between operations is in no latency",
+        "operation: what a driver does between operations is in no latency; and, of batches, of all clients but one as "
+        "much of the time as the longest answers took, since at its end they have nothing left to ask",
         "clients",
         _little,
     ),

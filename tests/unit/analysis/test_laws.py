@@ -311,6 +311,42 @@ def test_what_a_driver_measured_of_itself_between_operations_belongs_to_littles_
     assert laws(made).faults == ()
 
 
+def of_batches(batches: list[list[float]], *, at_work: int) -> dict[str, float]:
+    """Responses of batches whose answers take so many seconds, each asked by the first of `at_work` that is free."""
+    responses, elapsed = {}, 0.0
+    for number, answers in enumerate(batches):
+        free = [0.0] * at_work
+        for took in answers:
+            free[free.index(min(free))] += took
+        elapsed += max(free)
+        responses[f"b.{number}.latency_max"] = 1000 * max(answers)
+    every = [took for answers in batches for took in answers]
+    return {
+        **responses,
+        "throughput": len(every) / elapsed,
+        "latency_mean": 1000 * sum(every) / len(every),
+        "latency_max": 1000 * max(every),
+        "elapsed": elapsed,
+    }
+
+
+@given(st.sampled_from([2, 4, 8]), st.lists(st.lists(st.floats(1e-3, 1.0), min_size=1, max_size=20), min_size=1))
+def test_clients_of_a_sound_batch_that_have_nothing_left_to_ask_break_no_law(clients, batches) -> None:
+    made = Network([clients], blocks=2)
+    made.replace_run(1, **of_batches(batches, at_work=clients))
+    _, faults = consistency(made.study, made.table)
+    assert [fault for fault in faults if fault.law == "Little's law"] == []
+
+
+@pytest.mark.parametrize(("clients", "queries"), [(2, 10), (4, 20), (8, 40)])
+def test_a_small_batch_of_which_half_of_the_clients_do_nothing_breaks_littles_law(clients, queries) -> None:
+    batches = [[0.01 * (1 + 0.1 * (number % 7)) for number in range(queries)]] * 3
+    made = Network([clients], blocks=2)
+    made.replace_run(1, **of_batches(batches, at_work=clients // 2))
+    _, faults = consistency(made.study, made.table)
+    assert [fault.run for fault in faults if fault.law == "Little's law"] == [1]
+
+
 def test_no_part_tells_of_the_whole_where_kinds_of_operations_come_in_turn() -> None:
     made = Network([4], blocks=2)
     name = "utilisation, by operations"
