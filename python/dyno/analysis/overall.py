@@ -32,6 +32,8 @@ class Pooled:
     part: Part
     response: str
     used: int
+    tasks: int
+    """Kinds of workload, and actions of one kind, among the pairs."""
     shift: stats.LogShift
     ratio: stats.Ratio
     equivalence: stats.Equivalence | None
@@ -131,11 +133,18 @@ def pool(study: Study, table: Table, response: str, part: Part) -> Pooled | None
         part,
         response,
         len(found.columns),
+        len({_task(measured[column]) for column in found.columns}),
         shift,
         shift.ratio(rule.confidence),
         stats.equivalence_of(shift, rule.equivalence, 1 - rule.confidence),
         "waits" if "waits" in paces else None,
     )
+
+
+def _task(pair: Pair) -> tuple[str, str]:
+    """Rows loaded a second are no queries answered a second, though both are a throughput."""
+    workload = pair.a.workload
+    return workload.kind, str(workload.options.get("action", ""))
 
 
 def _overall(
@@ -157,6 +166,7 @@ def _overall(
         where=part.where,
         combinations=found.used,
         of=len(part.pairs),
+        tasks=found.tasks,
         ratio=ratio.ratio,
         ci=(ratio.lo, ratio.hi),
         n=found.shift.n,

@@ -163,9 +163,10 @@ def _unjudged(title: str, b: str, a: str) -> str:
 def together(found: OverallRatio) -> str:
     """`all 18 combinations together`, `5 of the 6 combinations with workload=a together`."""
     some = f"{found.combinations} of " if found.combinations < found.of else ""
+    unlike = f" ({found.unlike})" if found.unlike else ""
     if not found.where:
-        return f"{some}{'the' if some else 'all'} {found.of} combinations together"
-    return f"{some}the {found.of} combinations with {levels(found.where)} together"
+        return f"{some}{'the' if some else 'all'} {found.of} combinations together{unlike}"
+    return f"{some}the {found.of} combinations with {levels(found.where)} together{unlike}"
 
 
 def confounded(found: Comparison | OverallRatio | ResourceRatio) -> str:

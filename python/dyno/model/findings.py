@@ -180,6 +180,9 @@ class OverallRatio(Frozen):
     where: Annotated[dict[str, str], Field(description="the level that all these combinations have; empty for all")]
     combinations: Annotated[int, Field(description="in the figure")]
     of: Annotated[int, Field(description="combinations that there are; others had too few runs in common blocks")]
+    tasks: Annotated[
+        int, Field(description="kinds of workload, and actions of one kind, in the figure: above 1 they are unlike")
+    ] = 1
     ratio: Annotated[float, Field(description="b / a: the geometric mean of the ratios within blocks")]
     ci: Interval
     n: Annotated[int, Field(description="blocks; of the combination that has the fewest")]
@@ -196,6 +199,11 @@ class OverallRatio(Frozen):
     pace: Pace | None = None
     confounded: Annotated[tuple[str, ...], Field(description="the keys of the confounders of these combinations")] = ()
     sentence: str
+
+    @property
+    def unlike(self) -> str:
+        """`of 2 unlike tasks`; empty where all of them do the same work."""
+        return f"of {self.tasks} unlike tasks" if self.tasks > 1 else ""
 
 
 class Confounder(Frozen):

@@ -37,7 +37,7 @@ class Line:
     is_open: bool
     """Whether none is shown to be the best."""
     ahead: str
-    """By how much what is ahead is, where that is least."""
+    """By how much what is ahead is, where that is least; where none is shown to be, so much is said."""
     of: str
     """The runner-up there."""
     apart: str
@@ -60,6 +60,8 @@ class Shown:
 
     table: DecisionTable
     title: str
+    ahead: str
+    """Over the ratios: what is best has at least so many times the response, or at the most, whichever is better."""
     factors: tuple[str, ...]
     lines: tuple[Line, ...]
     costs: tuple[str, ...]
@@ -85,6 +87,7 @@ def _shown(table: DecisionTable) -> Shown:
     return Shown(
         table=table,
         title=f"Which {table.factor} has the {'highest' if known.better == 'higher' else 'lowest'} {known.title}",
+        ahead="ahead by at least" if known.better == "higher" else "has at most",
         factors=factors,
         lines=tuple(lines),
         costs=tuple(f"{titles[name]}{unit}" for name, unit in units.items()),
@@ -131,7 +134,10 @@ def _lines(row: DecisionRow, factors: Sequence[str]) -> Iterator[Line]:
 def _size(of: DecidedRange | DecidedTogether) -> str:
     if isinstance(of, DecidedTogether) and of.unlike and of.ratio is None:
         return "not pooled"
-    return format_ratio(of.ratio, of.ci) if of.ratio is not None and of.ci is not None else NOTHING
+    if of.ratio is None or of.ci is None:
+        return NOTHING
+    size = format_ratio(of.ratio, of.ci)
+    return f"not shown: {size}" if of.verdict == "cannot tell" else size
 
 
 def _apart(of: DecidedRange | DecidedTogether) -> str:
@@ -191,7 +197,7 @@ def on_terminal(findings: Findings, responses: Sequence[str]) -> Iterator[Render
 def _ranges(of: Shown) -> RenderableType:
     made = tables.table()
     over = [of.table.over] if of.table.over else []
-    tables.columns(made, *of.factors, *over, f"best {of.table.factor}", "ahead by at least", "of")
+    tables.columns(made, *of.factors, *over, f"best {of.table.factor}", of.ahead, "of")
     if of.some_apart:
         tables.columns(made, "not held against it")
     for line in of.lines:

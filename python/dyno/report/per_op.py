@@ -94,7 +94,7 @@ def _pooled(findings: Findings, name: str, levels: Sequence[str], *, read: bool)
     whole = [each for each in of_resource if not each.where]
     parts: dict[str, dict[str, OverallRatio]] = {}
     for each in whole or of_resource:
-        parts.setdefault(part_of(each) if each.where else "", {})[each.b] = each
+        parts.setdefault(part_of(each) if each.where else each.unlike, {})[each.b] = each
     for part, of_level in parts.items():
         ratios = tuple(of_level.get(level) for level in levels)
         yield Pooled(resource(name), part, ratios, read or resource(name).relative)

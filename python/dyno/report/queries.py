@@ -12,7 +12,8 @@ from dyno.model.findings import CellSummary, Findings, format_estimate, format_s
 from dyno.report import tables
 
 HEADING = "Queries: answers, times and plans"
-BATCHES = "Queries asked at once: the best and the worst configuration"
+BATCHES = "Queries asked at once"
+BEST_AND_WORST = f"{BATCHES}: the best and the worst configuration"
 
 
 def of_queries(findings: Findings) -> Iterator[RenderableType]:
@@ -39,7 +40,7 @@ def of_queries(findings: Findings) -> Iterator[RenderableType]:
             apart = "" if found.apart else " (not apart)"
             best, worst = told(findings, found.best), told(findings, found.worst)
             tables.row(batches, found.query, str(found.workers), best, f"{worst}{apart}", str(found.of))
-        yield from (Text(), tables.heading(f"{BATCHES} (queries a second)"), batches)
+        yield from (Text(), tables.heading(f"{BEST_AND_WORST} (queries a second)"), batches)
 
 
 def of_part(findings: Findings, part: str) -> list[QueryFinding]:
@@ -60,6 +61,15 @@ def singly(findings: Findings) -> list[QueryFinding]:
 def name_of(each: QueryFinding) -> str:
     """As the file calls it."""
     return each.query.partition(".")[2]
+
+
+def all_answered_the_same(findings: Findings) -> str:
+    """How many they are, by name: the same query is asked by itself and in batches."""
+    number = len({name_of(each) for each in findings.queries})
+    which = "The query" if number == 1 else f"Each of the {number} queries"
+    both = len({each.query.partition(".")[0] for each in findings.queries}) > 1
+    how = ", by itself and in batches," if both else ""
+    return f"{which} is answered the same{how} by all cells that were asked the same."
 
 
 def factors(findings: Findings, part: str) -> list[str]:

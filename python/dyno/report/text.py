@@ -21,11 +21,12 @@ def foremost(found: Sequence[Comparison]) -> tuple[list[Comparison], list[Compar
 
 
 def part_of(found: OverallRatio) -> str:
-    """`all 18`, `workload=a (6)`, `workload=a (5 of 6)`: which combinations a ratio is over."""
+    """`all 18`, `workload=a (6)`, `all 3, of 2 unlike tasks`: which combinations a ratio is over."""
     number = f"{found.of}" if found.combinations == found.of else f"{found.combinations} of {found.of}"
+    unlike = f", {found.unlike}" if found.unlike else ""
     if not found.where:
-        return f"all {number}" if found.combinations == found.of else number
-    return f"{' '.join(f'{factor}={level}' for factor, level in found.where.items())} ({number})"
+        return f"{'all ' if found.combinations == found.of else ''}{number}{unlike}"
+    return f"{' '.join(f'{factor}={level}' for factor, level in found.where.items())} ({number}{unlike})"
 
 
 _OF_DEVICE = {"device_read_per_op": "read B/op", "device_written_per_op": "written B/op"}

@@ -501,6 +501,21 @@ def test_the_terminal_has_a_line_for_each_range(whole) -> None:
     assert lines[at + 1].split()[:4] == ["1", "to", "8", "disk"]
 
 
+def test_what_is_ahead_of_a_time_has_at_most_so_much_of_it_and_what_is_not_shown_says_so(whole) -> None:
+    (made,) = shown(whole)
+    assert made.ahead == "ahead by at least"
+    (made_of_rows,) = made.table.rows[:1]
+    open_range = made_of_rows.ranges[0].model_copy(
+        update={"verdict": "cannot tell", "best": None, "runner_up": "disk", "ratio": 0.14, "ci": (3.5e-7, 60552.0)}
+    )
+    closed = open_range.model_copy(update={"verdict": "best", "best": "group"})
+    row = made_of_rows.model_copy(update={"together": None, "ranges": (open_range, closed)})
+    of_time = made.table.model_copy(update={"response": "latency_mean", "rows": (row,)})
+    (of_time_shown,) = shown(whole.model_copy(update={"decisions": (of_time,)}))
+    assert of_time_shown.ahead == "has at most"
+    assert [line.ahead.partition("x")[0] for line in of_time_shown.lines] == ["not shown: 0.14", "0.14"]
+
+
 def test_the_csv_says_how_each_cell_stands(whole) -> None:
     rows = [row for row in csv.DictReader(io.StringIO(to_csv(whole))) if row["response"] == "throughput"]
     standing = {(row["levels.solution"], row["levels.test"], row["levels.threads"]): row["standing"] for row in rows}

@@ -11,6 +11,8 @@ from small_studies import Runs, study
 
 from dyno import stats
 from dyno.analysis import analyse
+from dyno.model.study import KindSpec
+from dyno.report.text import part_of
 
 FACTORS = {"deployment": ["native", "layered"], "workload": ["a", "b"], "threads": [1, 4, 8, 16]}
 COST = {"a": 0.8, "b": 0.95}  # of layered
@@ -49,6 +51,24 @@ def test_all_combinations_weigh_alike_and_the_block_is_what_is_repeated() -> Non
     assert first.ratio == pytest.approx(math.exp(np.mean(of_blocks)))
     assert first.ci == pytest.approx((math.exp(low), math.exp(high)))
     assert first.ci[0] < math.sqrt(COST["a"] * COST["b"]) < first.ci[1]
+
+
+def test_a_figure_over_unlike_tasks_says_of_how_many_it_is() -> None:
+    plan = plan_of()
+    actions = {"a": "load", "b": "queries"}
+    cells = [
+        cell.model_copy(
+            update={"workload": KindSpec(kind="tsbs", options={"action": actions[cell.levels["workload"]]})}
+        )
+        for cell in plan.cells
+    ]
+    plan = plan.model_copy(update={"cells": tuple(cells)})
+    found = {tuple(each.where.items()): each for each in analysed(plan, measured(plan)).overall}
+    whole, of_load = found[()], found[(("workload", "a"),)]
+    assert (whole.tasks, part_of(whole)) == (2, "all 8, of 2 unlike tasks")
+    assert "all 8 combinations together (of 2 unlike tasks)" in whole.sentence
+    assert (of_load.tasks, part_of(of_load)) == (1, "workload=a (4)")
+    assert part_of(found[(("threads", "4"),)]) == "threads=4 (2, of 2 unlike tasks)"
 
 
 def test_it_is_told_of_each_level_of_each_other_factor_too_and_corrected_for_all_of_them() -> None:

@@ -10,8 +10,10 @@ import fake_results
 from rich.console import Console
 
 from dyno.analysis import analyse
+from dyno.model.answers import BatchCell, BatchFinding
 from dyno.model.findings import Findings
 from dyno.report.html import render
+from dyno.report.queries import BATCHES, BEST_AND_WORST
 from dyno.report.terminal import show
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "analysis"))
@@ -46,6 +48,33 @@ def test_the_page_has_times_answers_texts_and_plans() -> None:
     assert "SELECT point" in page
     assert "as it was &lt;told&gt;" in page
     assert "not answered the same" not in page
+
+
+def test_a_query_that_is_asked_by_itself_and_in_batches_is_one() -> None:
+    results, _ = made(wrong=False)
+    given = answers(
+        results.runs,
+        lambda run: (
+            [row([["x", 1]], run.run, "point", part) for part in ("q", "b")] + [row([["y", 2]], run.run, "max")]
+        ),
+    )
+    findings = analyse(results.study, results.runs, ended=results.ended, answers=given)
+    page = render(results, findings)
+    assert "Each of the 2 queries is answered the same, by itself and in batches, by all cells" in page
+    assert "<h3>Queries asked at once</h3>" in page, "all configurations"
+    assert "The query is answered the same by all cells" in render(*made(wrong=False))
+
+
+def test_the_best_and_the_worst_are_headed_so_and_told_as_a_whole() -> None:
+    results, _ = made(wrong=False)
+    given = answers(results.runs, lambda run: [row([["x", 1]], run.run, "point", "b")])
+    findings = analyse(results.study, results.runs, ended=results.ended, answers=given)
+    best, worst = (BatchCell(cell=cell.index, levels=cell.levels, mean=2.0) for cell in results.study.cells[:2])
+    found = BatchFinding(query="point", workers=2, best=best, worst=worst, of=2)
+    page = render(results, findings.model_copy(update={"batches": (found,)}))
+    first, second = (page.index(f"<h3>{heading}</h3>") for heading in (BATCHES, BEST_AND_WORST))
+    assert first < page.index("Texts and plans of batches") < second
+    assert '<td class="whole">' in page[second:]
 
 
 def test_an_answer_that_differs_is_told_with_its_first_row() -> None:

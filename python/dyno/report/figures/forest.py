@@ -65,8 +65,13 @@ def overall(study: Study, findings: Findings, palette: Palette) -> Figure | None
     if len(found) < 2:
         return None
     title = f"Each {found[0].factor} over {found[0].a}, many combinations together"
-    rows = [_row(each, f"{label(each.where)} ({each.of})" if each.where else f"all {each.of}") for each in found]
+    rows = [_row(each, _part(each)) for each in found]
     return _drawn(study, findings, palette, "overall", title, rows, "", grouped=True)
+
+
+def _part(found: OverallRatio) -> str:
+    unlike = f", {found.unlike}" if found.unlike else ""
+    return f"{label(found.where)} ({found.of}{unlike})" if found.where else f"all {found.of}{unlike}"
 
 
 def _drawn(
