@@ -44,15 +44,14 @@ def reached(cell: CellLaws) -> str:
         return "not told"
     if cell.beyond:
         return "no bound"
-    return format_share(cell.reached) if cell.reached <= 1 else "all"
+    return format_share(cell.reached) if cell.reached <= 1 else "not below"
 
 
 def runs_observed(findings: Findings) -> dict[int, str]:
-    """By cell, of how many of its ok runs samples tell: `1 of 2`."""
+    """By cell, of how many of its ok runs samples tell: `1 of 2`. Empty where that is of all of them in all cells."""
     ok = {each.cell: each.n for each in findings.cells if each.response == "throughput"}
-    return {
-        each.cell: f"{each.n} of {ok[each.cell]}" if each.cell in ok else f"{each.n}" for each in findings.laws.cells
-    }
+    seen = {each.cell: (each.n, ok.get(each.cell, each.n)) for each in findings.laws.cells}
+    return {cell: f"{n} of {of}" for cell, (n, of) in seen.items()} if any(n < of for n, of in seen.values()) else {}
 
 
 def forecasts_in_words(forecasts: Sequence[Forecast]) -> Iterator[RenderableType]:

@@ -71,6 +71,7 @@ def test_a_bound_that_is_not_told_is_no_figure_on_the_page() -> None:
     part = page(made).partition('<section id="laws">')[2].partition("</section>")[0]
     assert '<td class="number strong">not told</td>' in part
     assert '<td class="number nowrap">1 of 2</td>' in part
+    assert "runs with<br>samples" not in page(Network([8, 16], blocks=2)), "where samples tell of all of them"
     drawn = figures.bounds(made.study, findings_of(made), figures.Palette(made.study))
     assert drawn is not None
     kinds = {row["kind"] for row in csv.DictReader(io.StringIO(drawn.csv))}
@@ -81,7 +82,7 @@ def test_of_a_bound_no_share_above_all_of_it_is_shown(network: Network) -> None:
     found = findings_of(network).laws.cells[0]
     for figures_of, said in (
         ({"reached": 0.5, "reached_ci": None}, "50%"),
-        ({"reached": 1.02, "reached_ci": (0.9, 1.2)}, "all"),
+        ({"reached": 1.02, "reached_ci": (0.9, 1.2)}, "not below"),
         ({"reached": 1.93, "reached_ci": None}, "no bound"),
         ({"reached": None, "reached_ci": None}, "not told"),
     ):
