@@ -205,6 +205,10 @@ def plan(
         show_plan(study, *_time_of(rooms, study, results), blocks, console)
     elif pilot_blocks is None:
         click.echo(study.model_dump_json(indent=1))
+    if pilot_blocks is None:
+        # Of a pilot the lab itself says what is missing. JSON is for programs, which would have to tell it apart.
+        for each in rooms.lacking(study, results):
+            click.echo(f"this machine lacks {each.name}: {each.found} - {each.remedy}", err=form != "table")
     return DONE if pilot_blocks is None else _pilot(rooms, study, file, pilot_blocks, wanted, form, results, work)
 
 
@@ -466,13 +470,13 @@ def _carry_out(
             published = attached(file, study)
             results = new_results(root, study, file.read_bytes(), environment, scratch, published, _kept_selfcheck())
             new.append(results)
-        click.echo(f"results: {results.folder}", err=True)
         results.lock()
         shown = listener(study)
         try:
             workspace = (work or results.folder).absolute() / f".dyno-{journal.token}"
             lab = Lab(results, host, rooms, core=core, workspace=workspace, interrupt=interrupt, listener=shown)
-            ending = lab.run()
+            # Not before all is there: a study that cannot begin leaves no folder.
+            ending = lab.run(on_ready=lambda: click.echo(f"results: {results.folder}", err=True))
         finally:
             shown.close()
             results.unlock()

@@ -102,6 +102,19 @@ def test_plan_shows_what_named_cells_leave_uncompared(dyno: Dyno, study: Write) 
     ]
 
 
+def test_plan_ends_with_what_this_machine_lacks(dyno: Dyno, home: dict[str, str], study: Write) -> None:
+    shards = Path(__file__).parents[2] / "studies" / "time-series-shards.yaml"
+    home.pop("CRATE_HOME", None)
+    answer = dyno("plan", shards)
+    assert answer.returncode == 0
+    assert answer.stdout.splitlines()[-1] == (
+        "this machine lacks CrateDB: CRATE_HOME is not set - for systems of kind cratedb: unpack CrateDB's "
+        "distribution, and set CRATE_HOME to its folder"
+    )
+    assert json.loads(dyno("plan", shards, "--format", "json").stdout)["study"] == "time-series-shards"
+    assert "this machine lacks" not in dyno("plan", study()).stdout
+
+
 def test_plan_shows_the_order_of_as_many_blocks_as_asked_for_and_it_is_that_of_the_run(
     dyno: Dyno, study: Write, tmp_path: Path
 ) -> None:

@@ -359,6 +359,7 @@ def test_a_study_that_cannot_be_provided_leaves_no_folder_for_resume_to_take(
     nowhere = {**home, "XDG_CACHE_HOME": "/nowhere"}
     answer = subprocess.run(words, cwd=tmp_path, env=nowhere, capture_output=True, text=True, timeout=100, check=False)
     assert (answer.returncode, "cannot be provided" in answer.stderr) == (2, True)
+    assert "results:" not in answer.stderr, "no folder stays"
     assert list((tmp_path / "results").iterdir()) == []
 
 

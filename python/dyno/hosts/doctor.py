@@ -64,61 +64,69 @@ class Check:
     remedy: str = ""
 
 
+_Look = Callable[[str, Path], Check]
+
+
 def examine(folder: Path) -> list[Check]:
     """Look at this machine; `folder` is where results and data would go. Leaves nothing behind."""
-    checks = [
-        _guarded(name, check, folder)
-        for name, check in (
-            ("Python", _python),
-            ("dyno-core", _core),
-            ("undo journal", _journal),
-            ("results folder", _results),
-            ("free disk", _disk),
-            ("page cache", _page_cache),
-            ("reflink", _reflink),
-            ("pressure (PSI)", _pressure),
-            ("quiet machine", _load),
-            ("root", _root),
-            ("CPU and memory limits", _cgroups),
-            ("disk limits", _disk_limits),
-            ("loop devices", _loops),
-            ("networks of nodes", _networks),
-            ("ext4", _program("mkfs.ext4", _FILE_SYSTEM.format("ext4", "e2fsprogs"))),
-            ("xfs", _program("mkfs.xfs", _FILE_SYSTEM.format("xfs", "xfsprogs"))),
-            ("btrfs", _program("mkfs.btrfs", _FILE_SYSTEM.format("btrfs", "btrfs-progs"))),
-            ("FUSE", _fuse),
-            ("Docker", _engine("dockerd", "docker.io")),
-            ("Podman", _engine("podman", "podman")),
-            ("perf", _perf),
-            ("strace", _program("strace", "to delay calls on purpose (`dyno probe`): install Debian's strace")),
-            ("hardware counters", _counters),
-            ("instruction counts", _valgrind),
-            ("MariaDB", _program("mariadbd", "install Debian's mariadb-server")),
-            ("Galera", _galera),
-            ("MySQL", _mysql),
-            ("MySQL Router", _router),
-            (
-                "haproxy",
-                _program("haproxy", "for systems of kind galera and mysql-replication: install Debian's haproxy"),
-            ),
-            ("virtual machines", _machines),
-            ("DRBD", _drbd),
-            ("replicated disks", _replicated_disks),
-            ("PostgreSQL", _program("postgres", "install Debian's postgresql")),
-            ("QuestDB", _questdb),
-            ("DuckDB", _duckdb),
-            ("CrateDB", _cratedb),
-            ("Berkeley DB", _berkeley),
-            ("sysbench", _program("sysbench", "for workloads of kind sysbench: install Debian's sysbench")),
-            ("fio", _program("fio", "for workloads of kind fio: install Debian's fio")),
-            ("Go", _program("go", "install Debian's golang-go; `dyno get` builds tools with it")),
-            ("go-ycsb", _go_tool),
-            ("tsbs", _go_tool),
-            ("YCSB", _ycsb),
-        )
-    ]
+    checks = [_guarded(name, check, folder) for name, check in _looks().items()]
     known = {check.name: check.holds for check in checks}
     return [*checks, *(_cluster(kind, needs, known) for kind, needs in CLUSTERS.items())]
+
+
+def lacking(names: Sequence[str], folder: Path) -> list[Check]:
+    """Those of the named checks that do not hold; at nothing else is looked."""
+    looks = _looks()
+    return [check for name in names if not (check := _guarded(name, looks[name], folder)).holds]
+
+
+def _looks() -> Mapping[str, _Look]:
+    """What is looked at, by name, in the order in which it is told."""
+    return {
+        "Python": _python,
+        "dyno-core": _core,
+        "undo journal": _journal,
+        "results folder": _results,
+        "free disk": _disk,
+        "page cache": _page_cache,
+        "reflink": _reflink,
+        "pressure (PSI)": _pressure,
+        "quiet machine": _load,
+        "root": _root,
+        "CPU and memory limits": _cgroups,
+        "disk limits": _disk_limits,
+        "loop devices": _loops,
+        "networks of nodes": _networks,
+        "ext4": _program("mkfs.ext4", _FILE_SYSTEM.format("ext4", "e2fsprogs")),
+        "xfs": _program("mkfs.xfs", _FILE_SYSTEM.format("xfs", "xfsprogs")),
+        "btrfs": _program("mkfs.btrfs", _FILE_SYSTEM.format("btrfs", "btrfs-progs")),
+        "FUSE": _fuse,
+        "Docker": _engine("dockerd", "docker.io"),
+        "Podman": _engine("podman", "podman"),
+        "perf": _perf,
+        "strace": _program("strace", "to delay calls on purpose (`dyno probe`): install Debian's strace"),
+        "hardware counters": _counters,
+        "instruction counts": _valgrind,
+        "MariaDB": _program("mariadbd", "install Debian's mariadb-server"),
+        "Galera": _galera,
+        "MySQL": _mysql,
+        "MySQL Router": _router,
+        "haproxy": _program("haproxy", "for systems of kind galera and mysql-replication: install Debian's haproxy"),
+        "virtual machines": _machines,
+        "DRBD": _drbd,
+        "replicated disks": _replicated_disks,
+        "PostgreSQL": _program("postgres", "install Debian's postgresql"),
+        "QuestDB": _questdb,
+        "DuckDB": _duckdb,
+        "CrateDB": _cratedb,
+        "Berkeley DB": _berkeley,
+        "sysbench": _program("sysbench", "for workloads of kind sysbench: install Debian's sysbench"),
+        "fio": _program("fio", "for workloads of kind fio: install Debian's fio"),
+        "Go": _program("go", "install Debian's golang-go; `dyno get` builds tools with it"),
+        "go-ycsb": _go_tool,
+        "tsbs": _go_tool,
+        "YCSB": _ycsb,
+    }
 
 
 def _cluster(kind: str, needs: Sequence[str], known: Mapping[str, bool]) -> Check:
@@ -128,7 +136,7 @@ def _cluster(kind: str, needs: Sequence[str], known: Mapping[str, bool]) -> Chec
     return Check(f"systems of kind {kind}", not missing, found, remedy="see the lines of these above")
 
 
-def _guarded(name: str, check: Callable[[str, Path], Check], folder: Path) -> Check:
+def _guarded(name: str, check: _Look, folder: Path) -> Check:
     try:
         return check(name, folder)
     except (OSError, subprocess.TimeoutExpired) as error:
@@ -312,7 +320,7 @@ def _found(program: str) -> str | None:
     return None if known is None else str(known)
 
 
-def _program(program: str, remedy: str) -> Callable[[str, Path], Check]:
+def _program(program: str, remedy: str) -> _Look:
     """Debian keeps each PostgreSQL in a folder of its own."""
 
     def look(name: str, _folder: Path) -> Check:
@@ -323,7 +331,7 @@ def _program(program: str, remedy: str) -> Callable[[str, Path], Check]:
     return look
 
 
-def _engine(program: str, package: str) -> Callable[[str, Path], Check]:
+def _engine(program: str, package: str) -> _Look:
     """No engine has to run: a study starts its own. Nor is a client enough."""
 
     def look(name: str, _folder: Path) -> Check:
@@ -424,23 +432,29 @@ def _go_tool(name: str, _folder: Path) -> Check:
 
 
 def _ycsb(name: str, _folder: Path) -> Check:
-    remedy = "unpack a YCSB distribution, set YCSB_HOME to its folder, and install Debian's default-jre-headless"
-    home, java = os.environ.get("YCSB_HOME"), shutil.which("java")
+    home = os.environ.get("YCSB_HOME")
+    remedy = "for workloads of kind ycsb-java: unpack a YCSB distribution, and set YCSB_HOME to its folder"
     if home is None:
         return Check(name, False, "YCSB_HOME is not set", remedy=remedy)
     if not list(Path(home).glob("lib/core-*.jar")):
         return Check(name, False, f"{home} has no lib/core-*.jar", remedy=remedy)
-    return Check(name, java is not None, home if java else "java is not installed", remedy=remedy)
+    there = shutil.which("java") is not None
+    remedy = f"for workloads of kind ycsb-java: install Debian's {java.QUESTDB_JRE}"
+    return Check(name, there, home if there else "java is not installed", remedy=remedy)
 
 
 def _questdb(name: str, _folder: Path) -> Check:
-    remedy = f"for systems of kind questdb: install Debian's {java.QUESTDB_JRE}, and `dyno get questdb`"
-    found = java.find(java.QUESTDB_NEEDS)
+    found, server = java.find(java.QUESTDB_NEEDS), java.QUESTDB.installed()
+    lacks = [] if server else [f"{java.QUESTDB.version} is not there"]
+    remedies = [] if server else ["`dyno get questdb`"]
     if found is None:
-        return Check(name, False, f"no Java of {java.QUESTDB_NEEDS} or newer", remedy=remedy)
-    have = java.QUESTDB.installed()
-    told = f"{java.QUESTDB.version} in {java.QUESTDB.path()}" if have else "not there"
-    return Check(name, have is not None, f"{told}, {found} is Java {java.version_of(found)}", remedy=remedy)
+        lacks.append(f"no Java of {java.QUESTDB_NEEDS} or newer")
+        remedies.append(f"install Debian's {java.QUESTDB_JRE}, or set JAVA_HOME")
+    remedy = f"for systems of kind questdb: {'; '.join(remedies)}"
+    if found is None or lacks:
+        return Check(name, False, ", ".join(lacks), remedy=remedy)
+    told = f"{java.QUESTDB.version} in {java.QUESTDB.path()}, {found} is Java {java.version_of(found)}"
+    return Check(name, True, told)
 
 
 def _duckdb(name: str, _folder: Path) -> Check:

@@ -21,7 +21,7 @@ from dyno.lab.interrupt import Interrupt
 from dyno.lab.listener import Listener
 from dyno.lab.rooms import Rooms
 from dyno.lab.runner import WatchedRunner
-from dyno.lab.sites import Site, Sites, kernel_settings, refuse_unknown, refused
+from dyno.lab.sites import Site, Sites, Wanting, kernel_settings, refuse_unknown, refused
 from dyno.model.base import RunError, UserError
 from dyno.model.run import Slot
 from dyno.model.study import Cell, Study
@@ -87,8 +87,10 @@ class Lab:
         self._joint: Joint | None = None
         self._provisioned: list[System[Any]] = []
 
-    def run(self) -> Ending:
+    def run(self, on_ready: Callable[[], None] = lambda: None) -> Ending:
         """Run until the design says that it is done, the user interrupts, or the disk is full.
+
+        `on_ready` is told when all is there that runs need, and nothing but runs is still to come.
 
         Raises UserError where the study cannot begin, StoreError where results cannot be written.
         """
@@ -99,6 +101,7 @@ class Lab:
         number = self._take_up(design)
         try:
             self._provision()
+            on_ready()
             return self._loop(design, number)
         finally:
             self._destroy()
@@ -134,26 +137,30 @@ class Lab:
         return number
 
     def _provision(self) -> None:
-        """Have ready all that runs need. Raises UserError where this machine cannot give it."""
+        """Have ready all that runs need. Raises UserError, with all that this machine cannot give."""
         logs, limit = self._workspace / "logs", self._study.limits.provision
         self._try_host()
+        wanting = Wanting()
         for observer in self._observers(self._staging / "provision"):
-            with refused(f"observer {observer.kind} cannot be provided"):
+            with wanting.told(f"observer {observer.kind} cannot be provided"):
                 observer.provision(limit)
         for cell in self._study.cells:
             workload = self._workload(cell)
             if workload.program() not in self._drivers:
-                with refused(f"workload {cell.workload.kind} cannot be provided"):
+                with wanting.told(f"workload {cell.workload.kind} cannot be provided"):
                     self._drivers[workload.program()] = workload.provision(self._host, logs, limit)
         self._joint = self._joint_group()
         for cell, site in self._sites.make():
-            with refused(f"system {cell.system.kind} cannot be provided"):
+            with wanting.told(f"system {cell.system.kind} cannot be provided"):
                 system = self._system(cell, logs)
                 refuse_unknown(cell, system.device() or site.device)
                 self._provisioned.append(system)
                 site.versions |= system.provision(limit)
+            if wanting:
+                continue  # an image takes minutes to make, and nothing will be run
             with refused(f"deployment {cell.deployment} of system {cell.system.kind} cannot be provided"):
                 site.versions |= site.deployment.provision(system.recipe(), limit)
+        wanting.refuse()
         self._provision_embedded(limit)
         self._measure_instruments()
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from dyno.deployments.base import Deployment
 from dyno.deployments.native import Native
+from dyno.hosts.doctor import Check, lacking
 from dyno.hosts.interventions.base import Intervention, Lives
 from dyno.model import responses
 from dyno.model.base import UserError
@@ -192,6 +194,17 @@ class Rooms:
                 raise UserError(f"intervene: {dose.kind} cannot be made here: {lacks}")
             if why := kind.refuses(dose.dose, self.lives(cell)):
                 raise UserError(f"intervene: {dose.level} cannot be had here: {why}")
+
+    def lacking(self, study: Study, folder: Path) -> list[Check]:
+        """What is not on this machine of what the kinds of a study need; `folder` is where results would go."""
+        names: dict[str, None] = {}
+        for cell in study.cells:
+            system = self.systems[cell.system.kind]
+            names |= dict.fromkeys(system.needs(system.Options.model_validate(cell.system.options)))
+            names |= dict.fromkeys(self._workload(cell).needs())
+        for spec in study.observe:
+            names |= dict.fromkeys(self.observers[spec.kind].needs)
+        return lacking(list(names), folder)
 
     def lives(self, cell: Cell) -> Lives:
         """How the system of a cell lives."""

@@ -218,6 +218,30 @@ def refused(what: str) -> Iterator[None]:
         raise UserError(f"{what}: {error}") from error
 
 
+class Wanting:
+    """What cannot be done before the first run, gathered: a user who has to get several things is told of all."""
+
+    def __init__(self) -> None:
+        self._whys: dict[str, str] = {}  # what first wanted for each: several may for the same
+
+    def __bool__(self) -> bool:
+        """Whether there is anything."""
+        return bool(self._whys)
+
+    @contextmanager
+    def told(self, what: str) -> Iterator[None]:
+        """Within, what goes wrong is kept."""
+        try:
+            yield
+        except RunError as error:
+            self._whys.setdefault(str(error), what)
+
+    def refuse(self) -> None:
+        """Raise UserError where there is anything."""
+        if self._whys:
+            raise UserError("; ".join(f"{what}: {why}" for why, what in self._whys.items()))
+
+
 def kernel_settings(cell: Cell) -> dict[Setting, str]:
     """What a cell asks of the kernel. Raises RunError."""
     return settings_of(cell.host.sysctl, cell.host.kernel)

@@ -82,6 +82,8 @@ class Observer(ABC, Generic[O]):
     """How many connections to the system it takes for itself."""
     counts: ClassVar[bool] = False
     """Whether `counting` gives something, of an embedded system alone."""
+    needs: ClassVar[tuple[str, ...]] = ()
+    """What has to be there where it watches: the names of `dyno doctor`'s checks."""
     takes_stacks: ClassVar[bool] = False
     """Whether `stacks` gives some, which takes time after the run."""
 

@@ -30,6 +30,7 @@ class CountedObserver(Observer[CountedOptions]):
     """It sees nothing of the measured run, and costs it nothing."""
 
     kind = "counted"
+    needs = ("instruction counts",)
     Options = CountedOptions
     counts = True
 

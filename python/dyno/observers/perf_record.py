@@ -46,6 +46,7 @@ class PerfRecordObserver(Observer[PerfRecordOptions]):
     """One perf a process of the system; where the system lives in the driver's process, of that."""
 
     kind = "perf-record"
+    needs = ("perf",)
     Options = PerfRecordOptions
     takes_stacks = True
 

@@ -66,6 +66,7 @@ class PerfStatObserver(Observer[PerfStatOptions]):
     """One perf a process: each tells at times of its own."""
 
     kind = "perf-stat"
+    needs = ("perf",)
     Options = PerfStatOptions
 
     def __init__(self, options: PerfStatOptions, host: LocalHost, core: str, folder: Path, logs: Path) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -16,6 +16,7 @@ from dyno.deployments.base import Deployment, Recipe, Running, Site
 from dyno.deployments.native import Native
 from dyno.hosts import LocalHost, files
 from dyno.hosts.devices import Device
+from dyno.hosts.doctor import CLUSTERS
 from dyno.model.base import Frozen, RunError, Scalar
 from dyno.model.counters import CounterSource
 from dyno.model.endpoint import Endpoint
@@ -100,6 +101,11 @@ class System(ABC, Generic[O]):
     def most_clients(cls, options: O) -> int | None:  # noqa: ARG003 - kinds that have a limit read them
         """How many clients it lets in at once with these options; None where there is no such limit."""
         return None
+
+    @classmethod
+    def needs(cls, options: O) -> Sequence[str]:  # noqa: ARG003 - likewise
+        """What has to be there where it runs: the names of `dyno doctor`'s checks."""
+        return CLUSTERS.get(cls.kind, ())
 
     @classmethod
     def refuses(cls, options: O, workload: str, *, rolls_back: bool) -> str | None:  # noqa: ARG003 - likewise

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Final, Literal
 
 from pydantic import Field, field_validator, model_validator
@@ -75,6 +75,11 @@ class BerkeleySystem(System[BerkeleyOptions]):
     kind = "berkeleydb"
     backend = "berkeleydb"
     Options = BerkeleyOptions
+
+    @classmethod
+    def needs(cls, options: BerkeleyOptions) -> Sequence[str]:  # noqa: ARG003 - whatever they are
+        """The library."""
+        return ("Berkeley DB",)
 
     @classmethod
     def most_clients(cls, options: BerkeleyOptions) -> int | None:

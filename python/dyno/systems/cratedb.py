@@ -12,7 +12,7 @@ import resource
 import secrets
 import signal
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -345,6 +345,15 @@ class CratedbSystem(Tabled, Cluster[CratedbOptions]):
     def design(self) -> Mapping[str, Any]:
         """As asked for."""
         return self.options.tables.design()
+
+    @classmethod
+    def needs(cls, options: CratedbOptions) -> Sequence[str]:
+        """A distribution, unless the study names its folder; and what nodes apart from one another take."""
+        limited = options.node_cpus is not None or options.node_memory is not None
+        found = [] if options.home else ["CrateDB"]
+        if limited or options.network == "own":
+            found.append("root")
+        return [*found, "networks of nodes"] if options.network == "own" else found
 
     def provision(self, limit: float) -> dict[str, str]:
         """Find the distribution and a Java for it, and see whether this machine lets nodes be."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from importlib import metadata
 from pathlib import Path
@@ -65,6 +65,11 @@ class DuckdbSystem(Tabled, ServerSystem[DuckdbOptions]):
     telling = "error:|Error:"
     leaves_data_alone = _LEAVES_DATA_ALONE
     buffers_writes = True
+
+    @classmethod
+    def needs(cls, options: DuckdbOptions) -> Sequence[str]:  # noqa: ARG003 - whatever they are
+        """The package."""
+        return ("DuckDB",)
 
     def programs(self) -> dict[str, Path]:
         """Python itself, with the package that has the store."""

@@ -220,6 +220,11 @@ class FilesystemSystem(System[FilesystemOptions]):
     buffers_writes = True
     _run = 0
 
+    @classmethod
+    def needs(cls, options: FilesystemOptions) -> Sequence[str]:
+        """The programs of its kind, and root for mounting."""
+        return ("root", *(() if options.device else ("loop devices",)), options.base)
+
     def provision(self, limit: float) -> dict[str, str]:
         """Whether this machine can: root, programs, room, and the device that it is to be."""
         base, host = self.options.base, self.place.host

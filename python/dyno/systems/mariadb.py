@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -87,6 +88,11 @@ class MariadbSystem(InnodbSystem[MariadbOptions]):
         if truth(options.settings.get("innodb_use_native_aio", False)):
             return "innodb_use_native_aio has to be off: while one thread waits for io_uring, valgrind lets none run"
         return super().why_not_valgrind(options)
+
+    @classmethod
+    def needs(cls, options: MariadbOptions) -> Sequence[str]:  # noqa: ARG003 - whatever they are
+        """The server."""
+        return ("MariaDB",)
 
     def programs(self) -> dict[str, Path]:
         """By the PATH, and where Debian has them, which is not on every user's PATH."""

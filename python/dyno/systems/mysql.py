@@ -6,6 +6,7 @@ import os
 import re
 import secrets
 import shutil
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
@@ -84,6 +85,11 @@ class MysqlSystem(InnodbSystem[MysqlOptions]):
                 shutil.copy(file, target)
             making.rename(copy)
         return copy
+
+    @classmethod
+    def needs(cls, options: MysqlOptions) -> Sequence[str]:  # noqa: ARG003 - whatever they are
+        """The folder that it runs from, where the machine has no server of its own."""
+        return ("MySQL",) if given_root() is not None or _on_path("mysqld") is None else ()
 
     def programs(self) -> dict[str, Path]:
         """From the folder that is given, else those on the PATH, else from the folder in the user's cache."""

@@ -152,6 +152,11 @@ class PostgresqlSystem(Tabled, ServerSystem[PostgresqlOptions]):
         except ValueError:
             return None  # the server says what is wrong with it
 
+    @classmethod
+    def needs(cls, options: PostgresqlOptions) -> Sequence[str]:  # noqa: ARG003 - whatever they are
+        """The server."""
+        return ("PostgreSQL",)
+
     def programs(self) -> dict[str, Path]:
         """Debian keeps those of each version in a folder of its own; the newest is taken, else those on the PATH."""
         found: dict[str, Path] = {}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -175,6 +175,11 @@ class QuestdbSystem(Tabled, ServerSystem[QuestdbOptions]):
         if os.geteuid() != 0:
             raise RunError("a node with limits of its own needs root: run dyno as root, or leave node_cpus out")
         return for_node(given, self.place.host.confine_node("n1", Machine(cpus=cpus), given.site.confinement))
+
+    @classmethod
+    def needs(cls, options: QuestdbOptions) -> Sequence[str]:  # noqa: ARG003 - whatever they are
+        """Its file, and Java."""
+        return ("QuestDB",)
 
     def programs(self) -> dict[str, Path]:
         """Java, and the server as it was got."""

@@ -7,6 +7,7 @@ recording of its own, which begins with an empty disk, before mkfs. `docs/crash.
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -46,6 +47,11 @@ class RecordedFilesystemSystem(FilesystemSystem):
     kind = "recorded-filesystem"
     backend = "recorded-files"
     Options = RecordedFilesystemOptions
+
+    @classmethod
+    def needs(cls, options: FilesystemOptions) -> Sequence[str]:
+        """And what its writes are recorded by."""
+        return (*super().needs(options), "FUSE")
 
     def provision(self, limit: float) -> dict[str, str]:
         """Whether this machine can: root, programs, room, and FUSE."""

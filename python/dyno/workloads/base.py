@@ -182,6 +182,10 @@ class Workload(ABC, Generic[O]):
         """What carries it out: workloads of the same one are provided for once a study."""
         return self.kind
 
+    def needs(self) -> Sequence[str]:
+        """What has to be there where it is driven: the names of `dyno doctor`'s checks."""
+        return ()
+
     def provision(self, host: LocalHost, logs: Path, limit: float) -> dict[str, str]:
         """Have the driver ready where it is a program of others; versions by name. Raises RunError."""
         return {}

@@ -109,6 +109,10 @@ class FioWorkload(Workload[FioOptions]):
         super().__init__(options)
         self._jobs = options.jobs()
 
+    def needs(self) -> Sequence[str]:
+        """Itself."""
+        return ("fio",)
+
     def provision(self, host: LocalHost, logs: Path, limit: float) -> dict[str, str]:
         """Debian's package, or any other on the PATH."""
         said = host.run([_program(), "--version"], limit=limit, log=logs / "fio-version")

@@ -10,7 +10,7 @@ from __future__ import annotations
 import dataclasses
 import re
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -261,6 +261,10 @@ class GoYcsbWorkload(Workload[GoYcsbOptions]):
                 target=options.target,
             )
         )
+
+    def needs(self) -> Sequence[str]:
+        """Itself."""
+        return ("go-ycsb",)
 
     def provision(self, host: LocalHost, logs: Path, limit: float) -> dict[str, str]:
         """As `dyno get` built it."""

@@ -258,6 +258,10 @@ class QueriesWorkload(Workload[QueriesOptions]):
     backends = frozenset({"questdb", "cratedb", "postgresql", "duckdb", "sqlite"})
     forks = True  # the loader of rows that come meanwhile
 
+    def needs(self) -> Sequence[str]:
+        """What makes the rows, where that is a program of others."""
+        return ("tsbs",) if self.options.data.source == "tsbs" else ()
+
     def provision(self, host: LocalHost, logs: Path, limit: float) -> dict[str, str]:
         """What makes the rows, where that is a program of others. Raises RunError."""
         return self._tsbs(loading=True).provision(host, logs, limit) if self.options.data.source == "tsbs" else {}

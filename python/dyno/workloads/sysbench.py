@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import re
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -100,6 +100,10 @@ class SysbenchWorkload(Workload[SysbenchOptions]):
     kind = "sysbench"
     Options = SysbenchOptions
     backends = frozenset({"mysql", "postgresql"})
+
+    def needs(self) -> Sequence[str]:
+        """Itself."""
+        return ("sysbench",)
 
     def provision(self, host: LocalHost, logs: Path, limit: float) -> dict[str, str]:
         """Debian's package, or any other on the PATH."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from glob import escape
 from pathlib import Path
@@ -43,6 +43,10 @@ class TsbsWorkload(Workload[TsbsOptions]):
     outlives_failure = True  # what a killed server still has of what it acknowledged is one of the questions
     goes_on = True  # until rows that were sent can be read
     forks = True  # TSBS's loaders are fed by dyno-core, which starts them
+
+    def needs(self) -> Sequence[str]:
+        """TSBS makes the rows in any case."""
+        return ("tsbs",)
 
     def provision(self, host: LocalHost, logs: Path, limit: float) -> dict[str, str]:
         """TSBS makes the rows in any case."""

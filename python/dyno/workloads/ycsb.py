@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -189,6 +189,10 @@ class YcsbWorkload(DrivenWorkload[YcsbOptions]):
     def program(self) -> str:
         """The driver's."""
         return self.options.driver if self._other else self.kind
+
+    def needs(self) -> Sequence[str]:
+        """The driver of others, where it is one."""
+        return ("go-ycsb",) if self._other else ()
 
     def provision(self, host: LocalHost, logs: Path, limit: float) -> dict[str, str]:
         """Of dyno's own driver there is nothing to get."""

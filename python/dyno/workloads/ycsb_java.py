@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import re
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -76,6 +76,10 @@ class YcsbJavaWorkload(Workload[YcsbJavaOptions]):
     kind = "ycsb-java"
     Options = YcsbJavaOptions
     backends = frozenset({"null", "mysql", "postgresql"})
+
+    def needs(self) -> Sequence[str]:
+        """A distribution, and Java."""
+        return ("YCSB",)
 
     def provision(self, host: LocalHost, logs: Path, limit: float) -> dict[str, str]:
         """The distribution is the user's to unpack: its JDBC binding is in no package registry."""

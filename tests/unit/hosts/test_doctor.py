@@ -156,8 +156,24 @@ def test_cratedb_is_found_where_its_folder_is_named_and_what_it_lacks_is_told(
     assert "unpack CrateDB's distribution" in found().remedy
 
 
-def test_questdb_without_its_file_says_what_gets_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("found", "remedy"),
+    [
+        (Path("/bin/true"), "`dyno get questdb`"),
+        (None, "`dyno get questdb`; install Debian's default-jre-headless, or set JAVA_HOME"),
+    ],
+)
+def test_of_questdb_only_what_is_not_there_is_to_be_got(
+    found: Path | None, remedy: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    check = next(each for each in doctor.examine(tmp_path) if each.name == "QuestDB")
-    assert not check.holds
-    assert "`dyno get questdb`" in check.remedy
+    monkeypatch.setattr(doctor.java, "find", lambda _least: found)
+    (check,) = doctor.lacking(["QuestDB"], tmp_path)
+    assert check.remedy == f"for systems of kind questdb: {remedy}"
+    assert ("no Java" in check.found) == (found is None)
+
+
+def test_only_what_is_named_is_looked_at(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("CRATE_HOME", raising=False)
+    monkeypatch.setattr(doctor, "_load", lambda *_: pytest.fail("nobody asked"))
+    assert [check.name for check in doctor.lacking(["CrateDB", "Python"], tmp_path)] == ["CrateDB"]

@@ -103,6 +103,7 @@ class Laboratory:
     core: str = "/nonexistent/dyno-core"
     sessions: int = 0
     watches: Callable[[Cell], bool] = lambda _: True
+    on_ready: Callable[[], None] = lambda: None
 
     def run(self, study: Study, *, resume: Results | None = None) -> tuple[Ending, Results]:
         """Run or resume a study in a session of its own, and end the session."""
@@ -124,7 +125,7 @@ class Laboratory:
                     listener=Heard(self.told),
                     watches=self.watches,
                 )
-                ending = lab.run()
+                ending = lab.run(self.on_ready)
             finally:
                 results.unlock()
         return ending, Results(results.folder)

@@ -15,6 +15,7 @@ import pytest
 
 from dyno.analysis import analyse
 from dyno.hosts import LocalHost, undo
+from dyno.hosts.doctor import _looks
 from dyno.lab import Interrupt, Lab, Listener, Rooms
 from dyno.lab.disk import DiskGuard
 from dyno.model.base import InvalidRun, RunError, UserError
@@ -822,6 +823,50 @@ def test_a_system_that_cannot_be_provided_is_an_error_for_the_user(lab: Laborato
     lab.system_class = Absent
     with pytest.raises(UserError, match="system tried cannot be provided: no such image"):
         lab.run(tried())
+
+
+def test_all_that_cannot_be_provided_is_told_at_once_and_nothing_was_ready(lab: Laboratory) -> None:
+    class NoSystem(lab.system_class):  # type: ignore[name-defined,misc]
+        def provision(self, limit: float) -> dict[str, str]:
+            raise RunError("no such image")
+
+    class NoWorkload(SimulatedWorkload):
+        def provision(self, host: Any, logs: Any, limit: float) -> dict[str, str]:
+            raise RunError("no such tool")
+
+    ready: list[str] = []
+    lab.on_ready = lambda: ready.append("ready")
+    lab.run(tried())
+    assert ready == ["ready"]
+    lab.system_class, lab.workload_class = NoSystem, NoWorkload
+    with pytest.raises(UserError) as told:
+        lab.run(tried())
+    said = "workload tried cannot be provided: no such tool; system tried cannot be provided: no such image"
+    assert (str(told.value), ready) == (said, ["ready"])
+
+
+def test_what_a_study_needs_and_is_not_here_is_found_as_the_doctor_finds_it(
+    lab: Laboratory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Needing(SimulatedWorkload):
+        def needs(self) -> tuple[str, ...]:
+            return ("YCSB",)
+
+    monkeypatch.delenv("YCSB_HOME", raising=False)
+    assert lab.rooms().lacking(tried(), tmp_path) == []
+    lab.workload_class = Needing
+    (lacks,) = lab.rooms().lacking(tried(), tmp_path)
+    assert (lacks.name, lacks.found) == ("YCSB", "YCSB_HOME is not set")
+
+
+def test_whatever_a_kind_needs_is_something_that_the_doctor_looks_at() -> None:
+    rooms = Rooms.open()
+    needed: set[str] = {name for kind in rooms.observers.values() for name in kind.needs}
+    for system in rooms.systems.values():
+        needed |= set(system.needs(system.Options.model_construct()))
+    needed |= {"tsbs", "sysbench", "fio", "go-ycsb", "YCSB"}
+    assert needed <= set(_looks())
+    assert {"QuestDB", "CrateDB", "PostgreSQL", "perf"} <= needed
 
 
 def test_a_workload_that_cannot_drive_the_system_is_refused_with_what_it_can(lab: Laboratory) -> None:
