@@ -162,7 +162,7 @@ class QueriesOptions(Frozen):
         try:
             file = self.read()
         except query_file.QueryFileError as error:
-            raise KeyProblem("file", str(error)) from None
+            raise KeyProblem("file" if self.file else "text", str(error)) from None
         there = [name for name, query in file.queries.items() if query.form(self.form) is not None]
         if not there:
             raise KeyProblem("form", f"no query of {self.source()} has a {self.form} form")
@@ -204,7 +204,7 @@ class QueriesOptions(Frozen):
             self.tsbs(loading=True)
         except ValidationError as error:
             (first, *_) = error.errors()
-            raise KeyProblem("data", f"{first['loc'][0]} of TSBS's rows: {first['msg']}") from None
+            raise KeyProblem("data", f"{first['loc'][0]} of TSBS's rows: {query_file.in_words(first)}") from None
 
     def tsbs(self, *, loading: bool) -> TsbsOptions:
         """TSBS's rows: those that are loaded before anything is measured, or those that come meanwhile."""

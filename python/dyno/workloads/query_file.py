@@ -13,6 +13,7 @@ from typing import Annotated, Any, Final, Literal, get_args
 
 import yaml
 from pydantic import Field, ValidationError, model_validator
+from pydantic_core import ErrorDetails
 
 from dyno.model.answers import ABSOLUTE, RELATIVE, ColumnKind
 from dyno.model.base import Frozen, KeyProblem
@@ -23,7 +24,8 @@ DIALECTS: Final[tuple[str, ...]] = get_args(Dialect)
 FormName = Literal["verbatim", "determinate"]
 FORMS: Final[tuple[str, ...]] = get_args(FormName)
 
-PLACEHOLDER = re.compile(r"\{([a-z][a-z0-9_]*)(?:\.(from|to))?\}")
+PLACEHOLDER = re.compile(r"\{([a-z][a-z0-9_]*)(?:\.([a-z0-9_]+))?\}")
+_ENDS = ("from", "to")
 _NAME = r"^[a-z0-9][a-z0-9-]{0,63}$"
 _WORD = r"^[a-z][a-z0-9_]{0,63}$"
 _MOST_NODES, _DEEPEST = 20_000, 12
@@ -174,7 +176,45 @@ def _first(error: ValidationError) -> tuple[Position, str]:
         return key, "is no key here"
     if found["type"] == "missing":
         return key[:-1], f"has no {key[-1]}"
-    return key, str(found["msg"]).removeprefix("Value error, ")
+    if found["type"] == "union_tag_invalid":
+        return (*key, "kind"), in_words(found)
+    return key, in_words(found)
+
+
+_SHOULD_BE = {
+    "bool_type": "true or false",
+    "bool_parsing": "true or false",
+    "int_type": "a whole number",
+    "int_parsing": "a whole number",
+    "int_from_float": "a whole number",
+    "float_type": "a number",
+    "float_parsing": "a number",
+    "string_type": "text",
+    "dict_type": "a mapping of keys",
+    "model_type": "a mapping of keys",
+    "tuple_type": "a list",
+}
+
+
+def in_words(found: ErrorDetails) -> str:
+    """What is wrong, without what pydantic calls things."""
+    kind, context = found["type"], found.get("ctx") or {}
+    if kind in _SHOULD_BE:
+        return f"should be {_SHOULD_BE[kind]}"
+    if kind == "literal_error":
+        return f"should be {_unquoted(context['expected'])}"
+    if kind == "union_tag_invalid":
+        return f"kind {context['tag']} is not known; there are {_unquoted(context['expected_tags'])}"
+    if kind == "too_short":
+        return f"should have at least {context['min_length']}"
+    if kind == "union_tag_not_found":
+        return "has no kind"
+    said = found["msg"].removeprefix("Value error, ")
+    return f"should{said.removeprefix('Input should')}" if said.startswith("Input should") else said
+
+
+def _unquoted(names: str) -> str:
+    return names.replace("'", "")
 
 
 def _told(source: str, lines: Mapping[Position, int], key: Position, wrong: str) -> QueryFileError:
@@ -221,6 +261,8 @@ def _misplaced(
     has_ends = known[word].has_ends
     if has_ends and not part:
         return f"{{{word}}} has two ends: write {{{word}.from}} and {{{word}.to}}"
+    if has_ends and part not in _ENDS:
+        return f"{{{word}.{part}}}: {word} has no {part}; a window has {' and '.join(_ENDS)}"
     if part and not has_ends:
         return f"{{{word}.{part}}}: {word} has no ends: write {{{word}}}"
     return None

@@ -54,6 +54,12 @@ def test_what_decides_has_to_be_told_by_some_cell(tmp_path: Path) -> None:
         assert dyno.study.load(path, Rooms.open().kinds()).replicates.of == of
 
 
+def test_what_is_wrong_with_a_text_is_told_at_that_key_and_its_own_line(tmp_path: Path) -> None:
+    text = "kind: queries,\n  text: " + json.dumps(FILE.replace("title: one row\n", "ordered: yes\n"))
+    said = problem(tmp_path, text, "warm")
+    assert ":8: workload.text: text:5: queries.point.ordered: is no key here" in said
+
+
 def test_a_form_that_no_query_has_is_told(tmp_path: Path) -> None:
     assert "workload.form: no query of text has a verbatim form" in problem(
         tmp_path, f"{ASKED}, form: verbatim", "throughput"

@@ -45,13 +45,13 @@ def options(**given: Any) -> QueriesOptions:
         ),
         ({"singly": False}, "without it and without a batch nothing is asked"),
         ({"text": None}, "give a file of queries"),
-        ({"text": "title: x\nqueries: {}\n"}, "time-series.yaml:2: queries: Dictionary should have at least 1 item"),
+        ({"text": "title: x\nqueries: {}\n"}, "time-series.yaml:2: queries: should have at least 1"),
         ({"data": {"hosts": 0}}, "greater than or equal to 1"),
         ({"data": {"end": "2015-01-01"}}, "leaves no room for a row"),
         ({"data": {"interval": "1500 ms"}}, "should be whole seconds"),
         ({"data": {"start": "soon"}}, "'soon' is no time"),
-        ({"data": {"source": "tsbs", "seed": 0}}, "seed of TSBS's rows: Input should be greater than or equal to 1"),
-        ({"data": {"source": "tsbs", "interval": "2 d"}}, "interval of TSBS's rows: Input should be less than"),
+        ({"data": {"source": "tsbs", "seed": 0}}, "seed of TSBS's rows: should be greater than or equal to 1"),
+        ({"data": {"source": "tsbs", "interval": "2 d"}}, "interval of TSBS's rows: should be less than"),
         (
             {
                 "batch": 3,
