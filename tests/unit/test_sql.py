@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
+import sqlite3
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
 
+import psycopg
 import pymysql
 import pytest
 
 from dyno import sql
+from dyno.model.endpoint import Endpoint
+from dyno.sql import over_http, over_lines
 from dyno.sql.visible import wait
 
 
@@ -65,3 +71,64 @@ def test_a_table_that_is_being_made_is_waited_for() -> None:
     connection.left.append("the disk is full")
     with pytest.raises(sql.SqlError, match="the disk is full"):
         wait("questdb", connection, "cpu", 7, 5.0)
+
+
+def test_what_sqlite_refuses_is_told_from_what_it_cannot_do_now(tmp_path: Path) -> None:
+    endpoint = Endpoint("sqlite", {"path": str(tmp_path / "data.db")})
+    with sql.connect(endpoint, limit=0.1) as connection, sqlite3.connect(tmp_path / "data.db") as other:
+        with pytest.raises(sql.StatementRefused, match="syntax error"):
+            connection.timed("SELEKT 1")
+        other.execute("CREATE TABLE a (b)")
+        other.execute("BEGIN EXCLUSIVE")
+        with pytest.raises(sql.SqlError, match="locked") as told:
+            connection.timed("SELECT * FROM a")
+    assert not isinstance(told.value, sql.StatementRefused)
+
+
+@pytest.mark.parametrize(
+    ("error", "refused"),
+    [
+        (psycopg.errors.SyntaxError("at or near SELEKT"), True),
+        (psycopg.errors.UndefinedColumn("no such column"), True),
+        (psycopg.errors.QueryCanceled("statement timeout"), False),
+        (psycopg.OperationalError("server closed the connection"), False),
+    ],
+)
+def test_what_postgresql_refuses_is_told_from_what_it_cannot_do_now(error: Exception, refused: bool) -> None:
+    connection = sql.Connection(lambda: None, lambda: Cursor(error), psycopg.Error)
+    with pytest.raises(sql.SqlError) as told:
+        connection.timed("SELECT 1")
+    assert isinstance(told.value, sql.StatementRefused) == refused
+
+
+@pytest.mark.parametrize(
+    ("cursor", "status", "said", "refused"),
+    [
+        (over_http._Questdb, 400, {"error": "unexpected token [SELEKT]", "position": 0}, True),
+        (over_http._Questdb, 400, {"error": "timeout, query aborted [fd=5]", "position": 0}, False),
+        (over_http._Questdb, 500, {"error": "out of room"}, False),
+        (over_http._Cratedb, 400, {"error": {"message": "line 1:1: mismatched input 'SELEKT'", "code": 4000}}, True),
+        (over_http._Cratedb, 404, {"error": {"message": "Relation 'a' unknown", "code": 4041}}, True),
+        (over_http._Cratedb, 409, {"error": {"message": "conflict", "code": 4092}}, False),
+        (over_http._Cratedb, 503, {"error": {"message": "killed", "code": 5030}}, False),
+    ],
+)
+def test_what_is_refused_by_http_is_told_from_what_cannot_be_done_now(
+    cursor: Any, status: int, said: dict[str, Any], refused: bool
+) -> None:
+    with pytest.raises(sql.SqlError) as told:
+        cursor(cast("Any", None)).read(status, said)
+    assert isinstance(told.value, sql.StatementRefused) == refused
+
+
+@pytest.mark.parametrize(
+    ("said", "refused"),
+    [('Parser Error: syntax error at or near \\"SELEKT\\"', True), ("INTERRUPT Error: Interrupted!", False)],
+)
+def test_what_duckdb_refuses_is_told_from_what_it_cannot_do_now(said: str, refused: bool) -> None:
+    stream = SimpleNamespace(
+        write=lambda _: None, flush=lambda: None, readline=lambda: f'{{"error": "{said}"}}\n'.encode()
+    )
+    with pytest.raises(sql.SqlError) as told:
+        over_lines._Duckdb(stream).execute("SELEKT 1")
+    assert isinstance(told.value, sql.StatementRefused) == refused

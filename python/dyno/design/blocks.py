@@ -45,7 +45,7 @@ class Blocks:
         self._cells = {cell.index: _Cell(lost_in_a_row=GIVE_UP_AFTER * (cell.index in never)) for cell in study.cells}
         self._attempt = 0
         self.refused = False
-        """Whether a cell was given up at once, since a setting of it was refused."""
+        """Whether a cell was given up at once, since what it asks for was refused."""
         self.block = first - 1
         self.left: list[int] = []
         self.begin_next()

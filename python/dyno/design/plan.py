@@ -139,7 +139,7 @@ class Design:
         rule = self._study.replicates
         blocks, lost = self._blocks.begun, self._blocks.lost
         if self._blocks.all_lost:
-            why = ", or has a setting that was refused" if self._blocks.refused else ""
+            why = ", or asks for what is refused" if self._blocks.refused else ""
             return Stop(f"every cell failed {GIVE_UP_AFTER} blocks in a row{why}", converged=False)
         reached = self._reached()
         narrow = reached is not None and reached <= rule.precision and self._fewest() >= self._rule.looks.first

@@ -27,7 +27,7 @@ from dyno.lab.meter import MachineMeter, Meter, Metered, operations
 from dyno.lab.runner import WatchedRunner
 from dyno.lab.saturation import driver_use
 from dyno.lab.sites import Site, kernel_settings
-from dyno.model.base import InvalidRun, Killed, Refused, RunError, Scalar
+from dyno.model.base import InvalidRun, Killed, NeverValid, Refused, RunError, Scalar
 from dyno.model.endpoint import Endpoint
 from dyno.model.outage import Outage
 from dyno.model.run import (
@@ -149,6 +149,7 @@ class Execution:
         except InvalidRun as error:
             # Of a system that died it was asked in vain; what went wrong is the system's end.
             outcome, cause = Outcome.FAILED if self._ended_badly else Outcome.INVALID, self._told(error)
+            self.permanent = isinstance(error, NeverValid) and not self._ended_badly
         except RunError as error:
             outcome, cause = Outcome.FAILED, self._told(error)
             self.disk_full = isinstance(error, DiskFull)
@@ -691,7 +692,7 @@ class Execution:
         for name, asked in self.system.asked().items():
             effective = reported.get(name, "not reported")
             if effective != asked:
-                raise InvalidRun(f"{name} is {effective}, the study asks for {asked}: the setting was not effective")
+                raise NeverValid(f"{name} is {effective}, the study asks for {asked}: the setting was not effective")
         if why := self.system.refutes(measured.status):
             raise InvalidRun(why)
         for name, value in measured.responses.items():
@@ -881,7 +882,7 @@ class Execution:
             intervened=self._intervened,
             faulted=self._faulted(),
             halted=self.disk_full and outcome is Outcome.FAILED,
-            permanent=self.permanent and outcome is Outcome.FAILED,
+            permanent=self.permanent and outcome in (Outcome.FAILED, Outcome.INVALID),
         )
 
 

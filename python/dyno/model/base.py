@@ -46,3 +46,7 @@ class Killed(RunError):
 
 class InvalidRun(Exception):
     """A run was carried out, but it is not what was asked: the message says in what."""
+
+
+class NeverValid(InvalidRun):
+    """And it would be so again: a setting was not effective, or the store refuses a statement as it is written."""

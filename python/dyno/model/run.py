@@ -286,7 +286,8 @@ class RunRecord(Frozen):
     ] = ()
     halted: Annotated[bool, Field(description="the study was stopped here; its slot is tried again")] = False
     permanent: Annotated[
-        bool, Field(description="a setting was refused: the cell is not tried again, since nothing would change")
+        bool,
+        Field(description="what was asked was refused, or a setting was not effective: the cell is not tried again"),
     ] = False
     intervened: Annotated[
         Intervened | None, Field(description="what was done to a resource meanwhile; None where nothing was")

@@ -219,7 +219,8 @@ class Replicates(Frozen):
         Field(
             ge=0,
             le=10,
-            description="further attempts at a failed run within its block; none where a server refused a setting",
+            description="further attempts at a failed run within its block; none where a setting or a statement was "
+            "refused, or a setting was not effective",
         ),
     ] = 1
 

@@ -15,7 +15,18 @@ from typing import Any
 from dyno.model.endpoint import Endpoint
 from dyno.sql import over_http, over_lines
 from dyno.sql import visible as barriers
-from dyno.sql.base import Answer, Connection, ConnectionLost, Row, SqlError, Timed, dial, in_words, within
+from dyno.sql.base import (
+    Answer,
+    Connection,
+    ConnectionLost,
+    Row,
+    SqlError,
+    StatementRefused,
+    Timed,
+    dial,
+    in_words,
+    within,
+)
 
 __all__ = [
     "Answer",
@@ -23,6 +34,7 @@ __all__ = [
     "ConnectionLost",
     "Row",
     "SqlError",
+    "StatementRefused",
     "Timed",
     "ask",
     "backends",

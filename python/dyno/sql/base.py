@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import os
+import sqlite3
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -30,6 +31,10 @@ class SqlError(RunError):
 
 class ConnectionLost(SqlError):
     """It let go of a client that waited for its answer."""
+
+
+class StatementRefused(SqlError):
+    """A store does not take a statement as it is written: asked again, it would not either."""
 
 
 @dataclass(frozen=True)
@@ -204,7 +209,7 @@ class Connection:
                 arrived = Arrival.now()
         except (self._errors, OSError) as error:
             cursor.close()
-            raise SqlError(f"{in_words(error)} (asked: {_shortened(statement)})") from error
+            raise _error(error, statement) from error
 
         def decode() -> Answer:
             try:
@@ -212,7 +217,7 @@ class Connection:
                     columns = tuple(str(column[0]) for column in cursor.description or ())
                     found = rows if rows is not None else cursor.fetchall() if columns else []
             except (self._errors, OSError) as error:
-                raise SqlError(f"{in_words(error)} (asked: {_shortened(statement)})") from error
+                raise _error(error, statement) from error
             return Answer(columns, [tuple(map(alike, row)) for row in found])
 
         return Timed(decode, arrived.at - begun.at, arrived.cpu_s - begun.cpu_s)
@@ -223,7 +228,7 @@ class Connection:
             with contextlib.closing(self._cursor()) as cursor, cursor.copy(statement) as copying:
                 copying.write(text)
         except (self._errors, OSError) as error:
-            raise SqlError(f"{in_words(error)} (asked: {_shortened(statement)})") from error
+            raise _error(error, statement) from error
 
     def value(self, statement: str, *parameters: Any) -> Any:
         """The one value of a statement that gives one. Raises SqlError."""
@@ -241,7 +246,7 @@ class Connection:
             with contextlib.closing(self._cursor()) as cursor:
                 cursor.executemany(statement, rows)
         except (self._errors, OSError) as error:
-            raise SqlError(f"{in_words(error)} (asked: {_shortened(statement)})") from error
+            raise _error(error, statement) from error
 
     def close(self) -> None:
         """Leave the server; nothing happens where it is gone."""
@@ -261,7 +266,21 @@ _LOST = (2006, 2013)  # MySQL's CR_SERVER_GONE_ERROR and CR_SERVER_LOST; the sec
 def _error(error: BaseException, statement: str) -> SqlError:
     told = in_words(error)
     lost = bool(error.args) and error.args[0] in _LOST and "timed out" not in told
-    return (ConnectionLost if lost else SqlError)(f"{told} (asked: {_shortened(statement)})")
+    kind = ConnectionLost if lost else StatementRefused if _is_of_statement(error) else SqlError
+    return kind(f"{told} (asked: {_shortened(statement)})")
+
+
+_OF_STATEMENT = ("0A", "22", "42")
+"""Classes of SQLSTATE: a feature that is not there, values that cannot be, syntax and names."""
+
+
+def _is_of_statement(error: BaseException) -> bool:
+    """Whether it is the statement that a store refuses, and not what the store just cannot do."""
+    if isinstance(error, StatementRefused):
+        return True
+    # psycopg and sqlite3 tell it by these.
+    state, code = getattr(error, "sqlstate", None), getattr(error, "sqlite_errorcode", None)
+    return (state is not None and state.startswith(_OF_STATEMENT)) or code == sqlite3.SQLITE_ERROR
 
 
 _LONGEST_TOLD = 1000  # an INSERT of thousands of rows would be all of a message

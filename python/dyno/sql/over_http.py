@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -13,11 +14,15 @@ from socket import socket as Socket  # noqa: N812 - a variable here is called as
 from typing import Any
 from urllib.parse import urlencode
 
-from dyno.sql.base import Arrival, Connection, SqlError
+from dyno.sql.base import Arrival, Connection, SqlError, StatementRefused
 
 Description = list[tuple[str, ...]] | None
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _OF_TIME = (11, 15)  # CrateDB's types timestamp with and without time zone, which come in milliseconds
+_OF_STATEMENT = range(4000, 4050)
+"""CrateDB's codes of what it cannot parse, does not have or does not know; those above are conflicts with others."""
+_FOR_NOW = re.compile(r"timeout|timed out|cancel|busy|memory|circuit|limit", re.IGNORECASE)
+"""What QuestDB refuses a statement for at one time and takes it at another, by the same status as its syntax."""
 _REFUSED = -2  # what CrateDB counts of a row that it did not take
 
 
@@ -148,7 +153,8 @@ class _Questdb(_Cursor):
         if not isinstance(said, dict) or "error" in said or status != HTTPStatus.OK:
             told = said.get("error", said) if isinstance(said, dict) else said
             at = f" (at character {said['position']})" if isinstance(said, dict) and said.get("position") else ""
-            raise SqlError(f"{told}{at}")
+            refused = status == HTTPStatus.BAD_REQUEST and not _FOR_NOW.search(str(told))
+            raise (StatementRefused if refused else SqlError)(f"{told}{at}")
         columns = said.get("columns")
         readers = [_QUESTDB_READS.get(column["type"], _as_it_is) for column in columns or ()]
         rows = [[read(value) for read, value in zip(readers, row, strict=True)] for row in said.get("dataset", ())]
@@ -192,7 +198,9 @@ def _accepted(status: int, said: Any) -> dict[str, Any]:
     """What CrateDB said where it refused nothing. Raises SqlError."""
     if not isinstance(said, dict) or "error" in said or status != HTTPStatus.OK:
         told = said.get("error", said) if isinstance(said, dict) else said
-        raise SqlError(str(told.get("message", told) if isinstance(told, dict) else told))
+        refused = isinstance(told, dict) and told.get("code") in _OF_STATEMENT
+        words = str(told.get("message", told) if isinstance(told, dict) else told)
+        raise (StatementRefused if refused else SqlError)(words)
     return said
 
 

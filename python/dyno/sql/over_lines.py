@@ -13,8 +13,10 @@ from typing import Any
 
 import polars as pl
 
-from dyno.sql.base import Arrival, Connection, SqlError, alike
+from dyno.sql.base import Arrival, Connection, SqlError, StatementRefused, alike
 
+_OF_STATEMENT = ("Parser Error", "Binder Error", "Catalog Error", "Conversion Error")
+"""How its errors begin that are about a statement as it is written."""
 _OF_TIME = ("TIMESTAMP", "DATE")
 """How the names of its types begin that are told as ISO 8601."""
 _OF_FLOATS = ("FLOAT", "DOUBLE")
@@ -50,7 +52,8 @@ class _Duckdb:
             raise SqlError("it ended before it answered")
         said: dict[str, Any] = json.loads(line)
         if "error" in said:
-            raise SqlError(str(said["error"]))
+            told = str(said["error"])
+            raise (StatementRefused if told.startswith(_OF_STATEMENT) else SqlError)(told)
         self._form, self._body = said["form"], self._stream.read(said["bytes"])
         if len(self._body) < said["bytes"]:
             raise SqlError("it ended before all of its answer had come")

@@ -27,7 +27,7 @@ from dyno.hosts import files, java
 from dyno.hosts.crate_home import VARIABLE, CrateHome, missing_in
 from dyno.hosts.networks import CLIENT
 from dyno.hosts.ports import free_port
-from dyno.model.base import InvalidRun, RunError, Scalar
+from dyno.model.base import InvalidRun, NeverValid, RunError, Scalar
 from dyno.model.counters import Counters, CounterSource
 from dyno.model.endpoint import Endpoint
 from dyno.model.faults import FaultKind, Struck
@@ -589,12 +589,12 @@ class CratedbSystem(Tabled, Cluster[CratedbOptions]):
         for node in self._nodes.values():
             heap = connection.value("SELECT heap['max'] FROM sys.nodes WHERE name = %s", node.node)
             if heap != self.options.heap:
-                raise InvalidRun(
+                raise NeverValid(
                     f"{node.node}: heap is {heap}, the study asks for {self.options.heap}: it was not effective"
                 )
         for name, value in self._asked.items():
             if effective.get(name) != value:
-                raise InvalidRun(
+                raise NeverValid(
                     f"{name} is {effective.get(name, 'not a setting that the cluster shows')}, the study asks "
                     f"for {value}: the setting was not effective"
                 )

@@ -19,7 +19,7 @@ from dyno.deployments.native import Native
 from dyno.hosts.leftovers import UndoError
 from dyno.hosts.vm_image import tree_image
 from dyno.hosts.volumes import Until
-from dyno.model.base import InvalidRun, RunError
+from dyno.model.base import NeverValid, RunError
 from dyno.model.endpoint import Endpoint
 from dyno.model.units import Size, format_size
 from dyno.systems.base import Place
@@ -208,7 +208,7 @@ class DiskCluster(Cluster[C]):
     def attest(self, said: dict[str, Any], asked: dict[str, Any], limit: float) -> None:
         """See that what the study asks for is in force: of the server, and of what keeps the disks alike.
 
-        `said` and `asked` are of the latter. Raises InvalidRun.
+        `said` and `asked` are of the latter. Raises NeverValid.
         """
         with sql.connect(self.way_of_dyno(), limit=limit) as connection:
             server = self.server(self.loaded / FOLDER)
@@ -219,7 +219,7 @@ class DiskCluster(Cluster[C]):
         for name, value in self._asked.items():
             if self._effective.get(name) != value:
                 found = self._effective.get(name, "not a setting that is shown")
-                raise InvalidRun(f"{name} is {found}, the study asks for {value}: the setting was not effective")
+                raise NeverValid(f"{name} is {found}, the study asks for {value}: the setting was not effective")
 
     def asked(self) -> dict[str, Any]:
         """In the terms of who has them, as soon as it was ready."""

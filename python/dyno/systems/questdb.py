@@ -18,7 +18,7 @@ from dyno.deployments.native import Native, for_node
 from dyno.hosts import java
 from dyno.hosts.cgroups import limits_in_force
 from dyno.hosts.ports import free_port
-from dyno.model.base import InvalidRun, KeyProblem, RunError, Scalar
+from dyno.model.base import KeyProblem, NeverValid, RunError, Scalar
 from dyno.model.counters import Counters
 from dyno.model.endpoint import Endpoint
 from dyno.model.study import Machine
@@ -284,13 +284,13 @@ class QuestdbSystem(Tabled, ServerSystem[QuestdbOptions]):
         return {**super().facts(), **self._node}
 
     def _told_of_node(self) -> Mapping[str, Scalar]:
-        """As the kernel has it in force. Raises InvalidRun where that is not what was asked for."""
+        """As the kernel has it in force. Raises NeverValid where that is not what was asked for."""
         asked, group = self.options.node_cpus, self.deployment.site.confinement.group
         if asked is None:
             return {}
         found = None if group is None else limits_in_force(group).get("cpus")
         if found is None or abs(found - asked) > _CPU_STEP:
-            raise InvalidRun(
+            raise NeverValid(
                 f"node_cpus is {found or 'without a limit'}, the study asks for {asked}: it was not effective"
             )
         return {"node.cpus": found}

@@ -30,7 +30,7 @@ from dyno.hosts.accounts import Account
 from dyno.hosts.leftovers import UndoError, remove_shared_memory
 from dyno.hosts.ports import free_port
 from dyno.hosts.process import Family
-from dyno.model.base import Frozen, InvalidRun, KeyProblem, Killed, Refused, RunError, Scalar
+from dyno.model.base import Frozen, KeyProblem, Killed, NeverValid, Refused, RunError, Scalar
 from dyno.model.counters import Counters
 from dyno.model.endpoint import Endpoint
 from dyno.systems.base import AfterLoad, System, files_below
@@ -402,12 +402,12 @@ class ServerSystem(System[O]):
         return self._endpoint
 
     def attest(self, connection: sql.Connection) -> None:
-        """See that what the study asks for is what it runs with. Raises InvalidRun."""
+        """See that what the study asks for is what it runs with. Raises NeverValid."""
         asked, effective = self.read_settings(connection)
         self._asked, self._effective = asked, {**effective, "connect": self.options.connect}
         for name, value in asked.items():
             if effective.get(name) != value:
-                raise InvalidRun(
+                raise NeverValid(
                     f"{name} is {effective.get(name, 'not a setting that the server shows')}, the study asks for "
                     f"{value}: the setting was not effective"
                 )

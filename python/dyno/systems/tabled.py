@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 from dyno import ddl, sql
 from dyno.hosts import files
-from dyno.model.base import InvalidRun, RunError
+from dyno.model.base import NeverValid, RunError
 from dyno.model.devops import MEASUREMENTS
 from dyno.model.endpoint import Endpoint
 from dyno.systems.base import Place
@@ -48,7 +48,7 @@ class Tabled:
         """Of those tables of devops that there are, how they are laid out, in the terms of `design`."""
 
     def attest_tables(self, connection: sql.Connection) -> None:
-        """See that each table that there is was laid out as it was to be. Raises InvalidRun.
+        """See that each table that there is was laid out as it was to be. Raises NeverValid.
 
         Both before a run, of what was loaded, and after it, of what the workload made.
         """
@@ -56,7 +56,7 @@ class Tabled:
         for table, found in self.read_tables(connection).items():
             for key, value in found.items():
                 if value != wanted[key]:
-                    raise InvalidRun(
+                    raise NeverValid(
                         f"tables.{key} of {table} is {_told(value)}, the study asks for {_told(wanted[key])}: "
                         "it was not effective"
                     )

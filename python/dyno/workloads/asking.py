@@ -56,6 +56,8 @@ class Asked:
     varies: str | None = None
     """How one of those after it differed from the first, in words."""
     error: str | None = None
+    lasting: bool = False
+    """Whether it would be told of that error again, whenever it was asked."""
     cold_ms: float | None = None
     warm_ms: list[float] = field(default_factory=list)
     client_s: list[float] = field(default_factory=list)
@@ -96,6 +98,7 @@ class Asked:
 
     def _failed(self, error: sql.SqlError) -> None:
         self.error = _without_statement(str(error), self.question["statement"])
+        self.lasting = isinstance(error, sql.StatementRefused)
 
     def pack(self) -> None:
         """Keep the answer in a twentieth of its room: those of a batch may be gigabytes.
@@ -129,7 +132,7 @@ class Asked:
         try:
             first, other = _in_one_form(given, self.answer), _in_one_form(given, again)
         except _Unreadable as wrong:
-            self.error = str(wrong)
+            self.error, self.lasting = str(wrong), True
             return
         if len(self.answer.columns) != len(again.columns):
             self.varies = f"{len(self.answer.columns)} columns against {len(again.columns)}"
@@ -224,6 +227,7 @@ def _run(job: Mapping[str, Any], endpoint: Endpoint, out: Path) -> dict[str, Any
     result["batches"] = {name: told for name, (told, _) in batches.items()}
     asked = [*singly, *(each for _, of_batch in batches.values() for each in of_batch)]
     pl.DataFrame(_kept(asked), schema=ANSWER_COLUMNS, orient="row").write_parquet(out / "answers.parquet")
+    result["lasting"] = sorted({each.question["query"] for each in asked if each.lasting})
     pl.DataFrame(teller.course, schema=COURSE, orient="row").write_parquet(out / "course.parquet")
     return result
 
@@ -391,7 +395,7 @@ def _kept(asked: Sequence[Asked]) -> list[tuple[Any, ...]]:
             try:
                 found = _summed_up(question, answer, left)
             except _Unreadable as wrong:
-                error = str(wrong)
+                error, each.lasting = str(wrong), True
         row = {
             **{name: question.get(name) for name in ANSWER_COLUMNS},
             **found,

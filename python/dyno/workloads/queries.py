@@ -22,7 +22,7 @@ from pydantic import BeforeValidator, Field, ValidationError, ValidationInfo, mo
 
 from dyno.hosts import LocalHost
 from dyno.model.answers import ANSWER_COLUMNS, IN_BATCH, SINGLY
-from dyno.model.base import Frozen, InvalidRun, KeyProblem, RunError
+from dyno.model.base import Frozen, InvalidRun, KeyProblem, NeverValid, RunError
 from dyno.model.devops import MEASUREMENTS
 from dyno.model.endpoint import Endpoint
 from dyno.model.run import BETWEEN, IN_TURN
@@ -480,10 +480,13 @@ class QueriesWorkload(Workload[QueriesOptions]):
         given = self.options
         failed = answers.filter(pl.col("error").is_not_null())
         if given.form == "determinate" and failed.height:
-            first = failed.row(0, named=True)
-            raise InvalidRun(
-                f"{failed.height} of {answers.height} questions had no answer: {first['query']}: {first['error']}"
+            lasting = failed.filter(pl.col("query").is_in(result["lasting"]))
+            first = (lasting if lasting.height else failed).row(0, named=True)
+            why = (
+                f"{failed.height} of {answers.height} questions had no answer: "
+                f"{self._where(first['query'], first['dialect'])}: {first['query']}: {first['error']}"
             )
+            raise NeverValid(why) if lasting.height else InvalidRun(why)
         for name, batch in result["batches"].items():
             elapsed, cpu = batch["elapsed_s"], batch["cpu_s"]
             if not embedded and elapsed >= _JUDGED_FROM_S and cpu >= EXHAUSTED * elapsed:
@@ -499,6 +502,13 @@ class QueriesWorkload(Workload[QueriesOptions]):
                         f"the rate was not reached: the last of {given.batch} queries in the batch of {name} was sent "
                         f"{late_s:.3g} s after it was due ({given.rate:g} a second)"
                     )
+
+    def _where(self, name: str, dialect: str) -> str:
+        """The file and the line of a query's text in a dialect."""
+        form = self.options.asked()[name].form(self.options.form)
+        own = form is not None and getattr(form, dialect) is not None
+        key = ("queries", name, self.options.form, dialect if own else "default")
+        return query_file.where(self.options.text or "", self.options.source(), key)
 
     def _notes(self) -> Iterator[str]:
         given = self.options

@@ -149,6 +149,13 @@ def parse(text: str, source: str) -> QueryFile:
     return _parsed(text, source)
 
 
+def where(text: str, source: str, key: Position) -> str:
+    """The `FILE:LINE` of a key of a file that was parsed."""
+    lines: dict[Position, int] = {}
+    _Reader(source, lines).read(text)
+    return f"{source}:{lines[key]}"
+
+
 @lru_cache(maxsize=32)
 def _parsed(text: str, source: str) -> QueryFile:
     """Asked once for each file: a study has many cells of one."""

@@ -167,7 +167,7 @@ def test_a_setting_that_was_refused_is_not_tried_again() -> None:
     design.record(make_record(1, slot, Outcome.FAILED).model_copy(update={"permanent": True}))
     stop = design.decide()
     assert isinstance(stop, Stop)
-    assert stop.reason == "every cell failed 2 blocks in a row, or has a setting that was refused"
+    assert stop.reason == "every cell failed 2 blocks in a row, or asks for what is refused"
     assert not stop.converged
 
 

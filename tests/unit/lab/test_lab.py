@@ -239,8 +239,8 @@ def test_a_simulated_system_that_often_fails_is_loaded_all_the_same(lab: Laborat
 def test_a_setting_that_was_not_effective_makes_the_run_invalid(lab: Laboratory) -> None:
     lab.faults["system.asked"] = giving({"journal_mode": "wal"})
     lab.faults["workload.drive"] = giving(measured(settings={"journal_mode": "delete"}))
-    record = lab.records(tried())[0]
-    assert (record.outcome, record.step) == (Outcome.INVALID, Step.CHECK)
+    (record,) = lab.records(tried())
+    assert (record.outcome, record.step, record.permanent) == (Outcome.INVALID, Step.CHECK, True)
     assert record.cause == "journal_mode is delete, the study asks for wal: the setting was not effective"
     assert record.settings == {"journal_mode": "delete"}
 

@@ -123,6 +123,29 @@ def test_an_answer_that_cannot_be_read_when_asked_again_is_an_error() -> None:
     assert found["error"] == "its answer cannot be read: 'soon' is no time"
 
 
+@pytest.mark.parametrize(
+    ("error", "lasting"), [(sql.StatementRefused("near SELEKT"), True), (sql.SqlError("timed out"), False)]
+)
+def test_a_statement_that_is_refused_will_be_refused_again_and_a_time_out_may_pass(
+    error: sql.SqlError, lasting: bool
+) -> None:
+    class Refusing(Answering):
+        def timed(self, _statement: str) -> sql.Timed:
+            raise error
+
+    asked = Asked(QUESTION)
+    _singly([asked], cast("Any", Refusing()), 1, Teller())
+    assert (asked.error, asked.lasting) == (str(error), lasting)
+
+
+def test_an_answer_with_other_columns_than_the_file_says_will_have_them_again() -> None:
+    asked = Asked({**QUESTION, "kinds": ["text"]})
+    _singly([asked], cast("Any", Answering([("x", 1)])), 0, Teller())
+    assert not asked.lasting
+    _kept([asked])
+    assert asked.lasting
+
+
 def test_no_figure_has_the_time_in_which_answers_are_decoded_and_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
     """Decoding was in throughput: 400 ms of CPU of QuestDB's JSON of 100,000 rows."""
     now = [0.0]

@@ -12,7 +12,7 @@ import pytest
 from pydantic import ValidationError
 
 from dyno.model.answers import ANSWER_COLUMNS
-from dyno.model.base import InvalidRun
+from dyno.model.base import InvalidRun, NeverValid
 from dyno.model.endpoint import Endpoint
 from dyno.workloads.asking import COURSE
 from dyno.workloads.base import INTERVAL_COLUMNS
@@ -156,6 +156,7 @@ def left(**batch: Any) -> dict[str, Any]:
         "batches": {"point": {**of_batch, "lags_ms": [0.0], "between_ms": [1.0, 3.0], "errors": 0, **batch}}
         if batch
         else {},
+        "lasting": [],
     }
 
 
@@ -344,12 +345,21 @@ def test_a_store_that_copies_files_in_by_itself_takes_no_rows_meanwhile() -> Non
 def test_a_determinate_question_without_an_answer_makes_the_run_invalid_and_a_verbatim_one_does_not(
     tmp_path: Path,
 ) -> None:
-    refused = {"part": "q", "query": "scan", "error": "no such function"}
-    with pytest.raises(InvalidRun, match="1 of 2 questions had no answer: scan: no such function"):
+    refused = {"part": "q", "query": "limit-scan", "dialect": "duckdb", "error": "no such function"}
+    lines = FILE.read_text().splitlines()
+    of_query = next(number for number, line in enumerate(lines) if line == "  limit-scan:")
+    form = next(number for number, line in enumerate(lines) if number > of_query and line == "    determinate:")
+    line = 1 + next(number for number, text in enumerate(lines) if number > form and text.startswith("      default:"))
+    why = f"1 of 2 questions had no answer: {FILE.name}:{line}: limit-scan: no such function"
+    with pytest.raises(InvalidRun, match=why) as told:
         driven(tmp_path / "a", left(), [POINT, refused])
+    assert not isinstance(told.value, NeverValid), "a store that was too slow may answer the next time"
+    with pytest.raises(NeverValid, match="2 of 2 questions had no answer: .*: limit-scan: no such function"):
+        slow = {**refused, "query": "point", "error": "it took too long"}
+        driven(tmp_path / "c", {**left(), "lasting": ["limit-scan"]}, [slow, refused])
     measured = driven(tmp_path / "b", left(), [POINT, refused], form="verbatim")
-    assert measured.errors == {"q.scan": {"refused": 1}}
-    assert "q.scan.warm" not in measured.responses
+    assert measured.errors == {"q.limit-scan": {"refused": 1}}
+    assert "q.limit-scan.warm" not in measured.responses
 
 
 def test_rows_that_come_late_or_twice_do_so_while_queries_are_asked_and_not_when_they_are_loaded() -> None:
