@@ -354,8 +354,8 @@ def test_a_determinate_question_without_an_answer_makes_the_run_invalid_and_a_ve
     with pytest.raises(InvalidRun, match=why) as told:
         driven(tmp_path / "a", left(), [POINT, refused])
     assert not isinstance(told.value, NeverValid), "a store that was too slow may answer the next time"
-    with pytest.raises(NeverValid, match="2 of 2 questions had no answer: .*: limit-scan: no such function"):
-        slow = {**refused, "query": "point", "error": "it took too long"}
+    slow = {**refused, "query": "point", "error": "it took too long"}
+    with pytest.raises(NeverValid, match=r"2 of 2 questions had no answer: .*: limit-scan: no such function"):
         driven(tmp_path / "c", {**left(), "lasting": ["limit-scan"]}, [slow, refused])
     measured = driven(tmp_path / "b", left(), [POINT, refused], form="verbatim")
     assert measured.errors == {"q.limit-scan": {"refused": 1}}
