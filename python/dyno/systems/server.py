@@ -100,6 +100,19 @@ class ServerOptions(Frozen):
         """The server's own, as the study asks for them."""
         return dict(self.__pydantic_extra__ or {})
 
+    @model_validator(mode="before")
+    @classmethod
+    def _are_single(cls, given: Any) -> Any:
+        """Kinds whose settings have dots in their names have put these back by now (`dyno.systems.nested`)."""
+        for key, value in given.items() if isinstance(given, Mapping) else ():
+            if isinstance(value, Mapping) and key not in cls.model_fields:
+                raise KeyProblem(
+                    key,
+                    "settings of this kind of system have no keys below them; what is meant for another kind is set "
+                    "where a level chooses that (factors.<factor>.<level>.system.config)",
+                )
+        return given
+
     @model_validator(mode="after")
     def _can_be_set(self) -> Self:
         """As far as that is known without the server, which would refuse to start."""

@@ -14,7 +14,8 @@ from pydantic import ValidationError
 from dyno.sql.base import alike
 from dyno.sql.metrics import counters_in
 from dyno.sql.over_http import literal
-from dyno.systems import duckdb, postgresql, questdb
+from dyno.systems import cratedb, duckdb, postgresql, questdb
+from dyno.systems.server import ServerOptions
 
 
 @pytest.mark.parametrize(
@@ -122,3 +123,15 @@ def test_a_commit_mode_that_there_is_not_is_refused(mode: Any) -> None:
     assert questdb.QuestdbOptions.model_validate({"cairo.commit.mode": "sync"}).settings == {
         "cairo.commit.mode": "sync"
     }
+
+
+@pytest.mark.parametrize("options", [duckdb.DuckdbOptions, postgresql.PostgresqlOptions])
+def test_a_setting_has_no_keys_below_it_where_its_name_has_no_dots(options: type[ServerOptions]) -> None:
+    given = {"cairo": {"commit": {"mode": "sync"}}}
+    with pytest.raises(
+        ValidationError, match=r"have no keys below them; .* \(factors\.<factor>\.<level>\.system\.config"
+    ):
+        options.model_validate(given)
+    assert questdb.QuestdbOptions.model_validate(given).settings == {"cairo.commit.mode": "sync"}
+    in_parts = {"indices": {"breaker": {"query": {"limit": "50%"}}}}
+    assert cratedb.CratedbOptions.model_validate(in_parts).settings == {"indices.breaker.query.limit": "50%"}
