@@ -16,6 +16,7 @@ from dyno.model.base import UserError
 from dyno.model.pairs import pairs
 from dyno.model.registry import find
 from dyno.model.study import Cell, Kinds, KindSpec, Mismatch, Study
+from dyno.model.table_options import TableOptions
 from dyno.observers.base import Observer
 from dyno.systems.base import System
 from dyno.systems.cluster import Cluster
@@ -84,6 +85,9 @@ class Rooms:
         for key, text in workload.misfits():
             return Mismatch(f"workload.{key}", f"{text} ({cell.name})", cell)
         if why := workload.refuses(system.backend, system.reached_by(options)):
+            return Mismatch("workload", f"{why} ({cell.name})", cell)
+        tables = getattr(options, "tables", None)
+        if isinstance(tables, TableOptions) and (why := workload.refuses_tables(system.backend, tables.design())):
             return Mismatch("workload", f"{why} ({cell.name})", cell)
         if why := system.refuses(options, workload.kind, rolls_back=workload.rolls_back()):
             return Mismatch("system.config", f"{why} ({cell.name})", cell)

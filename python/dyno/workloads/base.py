@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar, Generic, Protocol, TypeVar
@@ -195,6 +195,10 @@ class Workload(ABC, Generic[O]):
 
         `reached_by` is `socket` or `tcp`, None for an embedded system.
         """
+        return None
+
+    def refuses_tables(self, backend: str, tables: Mapping[str, Any]) -> str | None:
+        """Why what it sends could not be had in tables as they are to be laid out (`TableOptions`); None if it can."""
         return None
 
     def misfits(self) -> Iterator[tuple[str, str]]:

@@ -289,6 +289,11 @@ class QueriesWorkload(Workload[QueriesOptions]):
                     return f"{{{word}}} of query {name} has no text for {backend} ({self.options.source()})"
         return None
 
+    def refuses_tables(self, backend: str, tables: Mapping[str, Any]) -> str | None:
+        """Rows that come meanwhile are TSBS's."""
+        coming = self.options.ingest is not None
+        return self._tsbs(loading=False).refuses_tables(backend, tables) if coming else None
+
     def misfits(self) -> Iterator[tuple[str, str]]:
         """Parameters that the data have nothing for."""
         for name in self.options.asked():

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from glob import escape
 from pathlib import Path
@@ -68,6 +68,15 @@ class TsbsWorkload(Workload[TsbsOptions]):
         refused = [query for query in given.queries if backend == "questdb" and query in _REFUSED_BY_QUESTDB]
         if refused:
             return f"QuestDB refuses what TSBS asks for {refused[0]} (both GROUP BY and SAMPLE BY in it): leave it out"
+        return None
+
+    def refuses_tables(self, backend: str, tables: Mapping[str, Any]) -> str | None:
+        """QuestDB replaces a row that comes twice, CrateDB leaves it out; COPY takes none of a batch that has one."""
+        if self.options.duplicates and tables.get("deduplicate") and backend in ("postgresql", "duckdb"):
+            return (
+                f"{backend} refuses a batch with a row that its table has: leave duplicates out, or write "
+                "system.tables.deduplicate: false"
+            )
         return None
 
     def clients(self) -> int:

@@ -923,6 +923,15 @@ def test_what_could_only_fail_is_refused(
         Rooms.open().refuse_mismatches(study)
 
 
+def test_rows_that_come_twice_are_refused_where_the_tables_would_refuse_their_batches() -> None:
+    rows = {"action": "load", "duplicates": "5%"}
+    study = make_study(
+        {}, system="postgresql", options={"tables": {"deduplicate": True}}, workload="tsbs", workload_options=rows
+    )
+    with pytest.raises(UserError, match="workload: postgresql refuses a batch with a row that its table has: leave"):
+        Rooms.open().refuse_mismatches(study)
+
+
 def test_an_observer_that_asks_servers_needs_one_and_a_connection_to_it() -> None:
     rooms = Rooms.open()
     watched = {"workload": "ycsb", "observe": ("machine", "database")}

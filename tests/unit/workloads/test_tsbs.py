@@ -73,6 +73,13 @@ def test_what_does_not_go_together_is_told(given: dict[str, Any], told: str) -> 
 
 def test_what_tsbs_has_no_programs_or_no_text_for_is_refused() -> None:
     assert workload().refuses("duckdb", None) is None
+    for backend, duplicates, once in (
+        ("questdb", "5%", True),
+        ("postgresql", "5%", False),
+        ("postgresql", "0%", True),
+    ):
+        assert workload(duplicates=duplicates).refuses_tables(backend, {"deduplicate": once}) is None
+    assert "leave duplicates out" in str(workload(duplicates="5%").refuses_tables("duckdb", {"deduplicate": True}))
     assert "no programs for duckdb" in str(workload(loader="tsbs").refuses("duckdb", None))
     asked = {"action": "queries", "queries": ["double-groupby-5"]}
     assert "refuses what TSBS asks for double-groupby-5" in str(workload(**asked).refuses("questdb", "tcp"))
