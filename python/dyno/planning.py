@@ -129,7 +129,10 @@ def _factors(study: Study) -> Table:
 
 
 def _cells(study: Study) -> Table:
-    table = _table("cell", *(factor.name for factor in study.factors), "system", "workload")
+    factors = [factor.name for factor in study.factors]
+    # A factor may be called system, and its levels otherwise than the kinds.
+    kinds = [f"kind of {name}" if name in factors else name for name in ("system", "workload")]
+    table = _table("cell", *factors, *kinds)
     for cell in study.cells:
         _row(table, str(cell.index), *cell.levels.values(), cell.system.kind, cell.workload.kind)
     return table

@@ -102,6 +102,16 @@ def test_plan_shows_what_named_cells_leave_uncompared(dyno: Dyno, study: Write) 
     ]
 
 
+def test_plan_tells_a_factor_from_the_kind_that_it_is_called_as(dyno: Dyno, study: Write) -> None:
+    def head(text: str) -> list[str]:
+        return re.split(r"  +", only(dyno("plan", study(text)).stdout.splitlines(), "cell  ").strip())
+
+    assert head(CELLS) == ["cell", "mean", "group", "system", "workload"]
+    assert head(CELLS.replace("group", "system")) == [
+        "cell", "mean", "system", "kind of system", "workload",
+    ]  # fmt: skip
+
+
 def test_plan_ends_with_what_this_machine_lacks(dyno: Dyno, home: dict[str, str], study: Write) -> None:
     shards = Path(__file__).parents[2] / "studies" / "time-series-shards.yaml"
     home.pop("CRATE_HOME", None)
