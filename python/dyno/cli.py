@@ -6,7 +6,7 @@ import json
 import math
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import wraps
 from pathlib import Path
@@ -645,7 +645,7 @@ def show(folder: Path, form: str, chosen: tuple[str, ...], timed: bool, rules: P
     known = list(dict.fromkeys(cell.response for cell in findings.cells))
     for name in chosen:
         if name not in known:
-            raise UserError(_no_response(results, name, known))
+            raise UserError(_no_response(results, name, known, {each.resource for each in findings.resources}))
     if form == "json":
         click.echo(to_json(findings))
     elif form == "csv":
@@ -656,8 +656,11 @@ def show(folder: Path, form: str, chosen: tuple[str, ...], timed: bool, rules: P
     return DONE
 
 
-def _no_response(results: Results, name: str, measured: Sequence[str]) -> str:
+def _no_response(results: Results, name: str, measured: Sequence[str], used: Collection[str]) -> str:
     """A word that is no response, or a response that these runs have no figure of, and why where that is known."""
+    if name in used:
+        where = "in the table of what an operation costs, and with all others in `resources` of --format json"
+        return f"--response {name}: is a resource, and no response: the foremost stand {where}"
     try:
         lookup(name)
     except KeyError:

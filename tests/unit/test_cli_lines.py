@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from dyno.cli import _some
+from types import SimpleNamespace
+from typing import Any
+
+from dyno.cli import _no_response, _some
 
 
 def test_of_what_an_ended_session_left_the_first_few_are_told_in_a_line() -> None:
@@ -12,3 +15,11 @@ def test_of_what_an_ended_session_left_the_first_few_are_told_in_a_line() -> Non
     assert told.endswith("...; and 37 more")
     assert len(told) < 350
     assert _some(["ended process 7"]) == "ended process 7"
+
+
+def test_of_a_resource_that_is_asked_for_as_a_response_it_is_told_where_it_stands() -> None:
+    nowhere: Any = SimpleNamespace()
+    said = _no_response(nowhere, "data.at_rest", ["throughput"], {"data.at_rest"})
+    assert said.startswith("--response data.at_rest: is a resource, and no response")
+    assert "in the table of what an operation costs" in said
+    assert "unknown response" in _no_response(nowhere, "data.at_rset", ["throughput"], {"data.at_rest"})
