@@ -21,7 +21,7 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, Self, TypeVar
 
-from pydantic import AfterValidator, ConfigDict, Field, model_validator
+from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, model_validator
 
 from dyno import sql
 from dyno.deployments.base import Launch, Running
@@ -67,11 +67,20 @@ def _setting(name: str) -> str:
     return name
 
 
+def _single(value: object) -> object:
+    if isinstance(value, Mapping):
+        raise ValueError(
+            "settings of this kind of system have no keys below them; what is meant for another kind is set where a "
+            "level chooses that (factors.<factor>.<level>.system.config)"
+        )
+    return value
+
+
 class ServerOptions(Frozen):
     """dyno's own options; every other key is a setting of the server, passed on as it is and read back."""
 
     model_config = ConfigDict(extra="allow")
-    __pydantic_extra__: dict[Annotated[str, AfterValidator(_setting)], Scalar]
+    __pydantic_extra__: dict[Annotated[str, AfterValidator(_setting)], Annotated[Scalar, BeforeValidator(_single)]]
 
     ours: ClassVar[frozenset[str]] = frozenset()
     """Settings that are dyno's own to make."""
@@ -99,19 +108,6 @@ class ServerOptions(Frozen):
     def settings(self) -> dict[str, Scalar]:
         """The server's own, as the study asks for them."""
         return dict(self.__pydantic_extra__ or {})
-
-    @model_validator(mode="before")
-    @classmethod
-    def _are_single(cls, given: Any) -> Any:
-        """Kinds whose settings have dots in their names have put these back by now (`dyno.systems.nested`)."""
-        for key, value in given.items() if isinstance(given, Mapping) else ():
-            if isinstance(value, Mapping) and key not in cls.model_fields:
-                raise KeyProblem(
-                    key,
-                    "settings of this kind of system have no keys below them; what is meant for another kind is set "
-                    "where a level chooses that (factors.<factor>.<level>.system.config)",
-                )
-        return given
 
     @model_validator(mode="after")
     def _can_be_set(self) -> Self:

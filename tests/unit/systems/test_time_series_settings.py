@@ -135,3 +135,9 @@ def test_a_setting_has_no_keys_below_it_where_its_name_has_no_dots(options: type
     assert questdb.QuestdbOptions.model_validate(given).settings == {"cairo.commit.mode": "sync"}
     in_parts = {"indices": {"breaker": {"query": {"limit": "50%"}}}}
     assert cratedb.CratedbOptions.model_validate(in_parts).settings == {"indices.breaker.query.limit": "50%"}
+
+
+@pytest.mark.parametrize("options", [questdb.QuestdbOptions, cratedb.CratedbOptions])
+def test_a_list_is_taken_where_names_of_settings_have_dots(options: type[ServerOptions]) -> None:
+    """It was refused as `should be a list, not a list`."""
+    assert options.model_validate({"after_load": ["SELECT 1"]}).after_load == ("SELECT 1",)
