@@ -53,7 +53,7 @@ from dyno.model.responses import names as response_names
 from dyno.model.run import Outcome, RunRecord
 from dyno.model.selfcheck import Scale, Selfcheck
 from dyno.model.study import Study
-from dyno.model.units import parse_duration, parse_share
+from dyno.model.units import counted, parse_duration, parse_share
 from dyno.model.usage import Usage
 from dyno.planning import (
     ORDER_IS_FIXED,
@@ -147,7 +147,8 @@ def check(file: Path, scale: str | None, overrides: tuple[str, ...]) -> int:
     """Validate a study file without running it."""
     study = check_file(file, scale, overrides)
     _warn(Rooms.open(), study)
-    click.echo(f"{file}: good ({len(study.cells)} cells of {len(study.factors)} factors at scale {study.scale})")
+    cells = counted(len(study.cells), "cell")
+    click.echo(f"{file}: good ({cells} of {counted(len(study.factors), 'factor')} at scale {study.scale})")
     return DONE
 
 

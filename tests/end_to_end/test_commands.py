@@ -40,7 +40,7 @@ def refused(answer: subprocess.CompletedProcess[str], *fragments: str) -> None:
 def test_check_says_that_a_good_file_is_good(dyno: Dyno, study: Write) -> None:
     answer = dyno("check", study())
     assert answer.returncode == 0
-    assert "2 cells of 1 factors" in answer.stdout
+    assert "2 cells of 1 factor" in answer.stdout
 
 
 def test_check_names_file_line_key_and_remedy(dyno: Dyno, study: Write) -> None:
