@@ -64,7 +64,7 @@ CONFIGURED: list[tuple[str, dict[str, Any]]] = [
 SINGLE = {
     name: kind
     for name, kind in ROOMS.systems.items()
-    if not issubclass(kind, Cluster) and kind.backend not in ("questdb", "duckdb")
+    if not (issubclass(kind, Cluster) and not kind.lone) and kind.backend not in ("questdb", "duckdb")
 }
 EVERY: list[tuple[str, dict[str, Any]]] = [(kind, LEAST.get(kind, {})) for kind in sorted(SINGLE)] + CONFIGURED
 

@@ -471,6 +471,10 @@ class Execution:
         lives_on = self.workload.outlives_failure and self._wrong in (Step.DRIVE, Step.MEND, Step.STATUS)
         return lives_on and self._runner is not None and not self.interrupt.requested
 
+    def _others_go_on(self) -> bool:
+        """Whether there are nodes that can be asked though one has gone."""
+        return isinstance(self.system, Cluster) and not self.system.lone
+
     @contextmanager
     def _auditing(self, endpoint: Endpoint) -> Iterator[None]:
         """Within, where driving a cluster fails, its rows are looked for while it still runs, as clients find them.
@@ -481,7 +485,7 @@ class Execution:
         try:
             yield
         except (RunError, InvalidRun) as error:
-            if isinstance(self.system, Cluster) and self._is_to_be_audited():
+            if self._others_go_on() and self._is_to_be_audited():
                 error.add_note(self._what_became(endpoint))
             raise
 
@@ -514,7 +518,7 @@ class Execution:
 
     def _audit(self, error: Exception) -> None:
         """Where driving failed, what the store still has of what it took: it is started again on the same data."""
-        if isinstance(self.system, Cluster) or not self._is_to_be_audited():
+        if self._others_go_on() or not self._is_to_be_audited():
             return
         assert self._runner is not None
         try:

@@ -77,9 +77,12 @@ def _usually_around(rooms: Rooms, study: Study) -> dict[int, float]:
 
 def _usual(rooms: Rooms, cell: Cell) -> float:
     kind, lives = rooms.systems[cell.system.kind], rooms.lives(cell)
+    around = AROUND_S["container" if lives.in_container else "embedded" if lives.embedded else "server"]
     if not issubclass(kind, Cluster):
-        return AROUND_S["container" if lives.in_container else "embedded" if lives.embedded else "server"]
-    return AROUND_S["cluster"] + kind.forms_in_s + _after_the_driver(rooms, cell, kind.rejoins_in_s)
+        return around
+    if not kind.lone:
+        around = AROUND_S["cluster"] + kind.forms_in_s
+    return around + _after_the_driver(rooms, cell, kind.rejoins_in_s)
 
 
 def _after_the_driver(rooms: Rooms, cell: Cell, rejoins_in_s: float) -> float:

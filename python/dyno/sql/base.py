@@ -60,6 +60,8 @@ class Timed:
     decode: Callable[[], Answer]
     seconds: float
     cpu_s: float
+    size: int
+    """Bytes that the answer takes until it is decoded, about."""
 
 
 @dataclass(frozen=True)
@@ -220,7 +222,7 @@ class Connection:
                 raise _error(error, statement) from error
             return Answer(columns, [tuple(map(alike, row)) for row in found])
 
-        return Timed(decode, arrived.at - begun.at, arrived.cpu_s - begun.cpu_s)
+        return Timed(decode, arrived.at - begun.at, arrived.cpu_s - begun.cpu_s, _size(cursor, rows))
 
     def copy(self, statement: str, text: str) -> None:
         """Send text to a statement that reads it, as PostgreSQL's COPY FROM STDIN does. Raises SqlError."""
@@ -260,6 +262,15 @@ class Connection:
         self.close()
 
 
+def _size(cursor: Cursor, rows: Sequence[Any] | None) -> int:
+    """What came, where a cursor of ours knows it; else by the number of its values."""
+    if (known := getattr(cursor, "size", None)) is not None:
+        return int(known)
+    count = len(rows) if rows is not None else max(getattr(cursor, "rowcount", 0), 0)
+    return count * len(cursor.description or ()) * _BYTES_OF_VALUE
+
+
+_BYTES_OF_VALUE = 32
 _LOST = (2006, 2013)  # MySQL's CR_SERVER_GONE_ERROR and CR_SERVER_LOST; the second is PyMySQL's time-out too
 
 

@@ -105,6 +105,11 @@ class _Cursor(ABC):
         return None if self._came is None else self._came.at
 
     @property
+    def size(self) -> int:
+        """Bytes of the last answer as it came."""
+        return 0 if self._came is None else len(self._came.text)
+
+    @property
     def description(self) -> Description:
         """Its columns. Raises SqlError."""
         return self._decoded()[0]

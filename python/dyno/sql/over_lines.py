@@ -60,6 +60,11 @@ class _Duckdb:
         self.arrived = Arrival.now()
         self.description = [(name, kind) for name, kind in said["columns"]] or None
 
+    @property
+    def size(self) -> int:
+        """Bytes of the last answer as it came."""
+        return len(self._body)
+
     def fetchall(self) -> Sequence[Any]:
         """All that it gave."""
         if self._form == "arrow":

@@ -118,6 +118,8 @@ class Cluster(System[O]):
     there too. Its life is that of every system otherwise: what was struck and not mended, `stop` mends.
     """
 
+    lone: ClassVar[bool] = False
+    """Whether it is one server, for which nobody goes on."""
     forms_in_s: ClassVar[float] = 20.0
     """About how long it is from restored data until it is ready, as in docs/clusters.md; only for estimates."""
     rejoins_in_s: ClassVar[float] = 30.0

@@ -20,13 +20,13 @@ from dyno.model.counters import WAIT, Counters, is_gauge
 from dyno.model.endpoint import Endpoint
 from dyno.model.table_options import Deduplicate, Hypertable, Index, PartitionBy, TableOptions
 from dyno.systems.base import files_below
+from dyno.systems.lone import LoneServer
 from dyno.systems.server import (
     DATABASE,
     PASSWORD,
     USER,
     Figures,
     ServerOptions,
-    ServerSystem,
     newest,
     truth,
 )
@@ -125,7 +125,7 @@ class PostgresqlOptions(ServerOptions):
     tables: PostgresqlTables = PostgresqlTables()
 
 
-class PostgresqlSystem(Tabled, ServerSystem[PostgresqlOptions]):
+class PostgresqlSystem(Tabled, LoneServer[PostgresqlOptions]):
     """One cluster; what the study does not set is as initdb writes it."""
 
     kind = "postgresql"

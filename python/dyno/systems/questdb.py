@@ -25,8 +25,9 @@ from dyno.model.study import Machine
 from dyno.model.table_options import Deduplicate, Index, PartitionBy, TableOptions, Wal
 from dyno.model.units import Size
 from dyno.sql.metrics import Metrics
+from dyno.systems.lone import LoneServer
 from dyno.systems.nested import flattened
-from dyno.systems.server import Figures, ServerOptions, ServerSystem, binary_number, truth
+from dyno.systems.server import Figures, ServerOptions, binary_number, truth
 from dyno.systems.tabled import Tabled, of_devops
 
 _HOST = "127.0.0.1"
@@ -145,7 +146,7 @@ class _Counting:
         self.metrics.close()
 
 
-class QuestdbSystem(Tabled, ServerSystem[QuestdbOptions]):
+class QuestdbSystem(Tabled, LoneServer[QuestdbOptions]):
     """One server in a folder of its own. HTTP is what it is asked by; its endpoint names the other ports."""
 
     kind = "questdb"

@@ -38,6 +38,7 @@ from dyno.workloads import devops_data
 _FIRST_ROWS = 10
 _WHOLE_CELLS = 100_000
 """Rows times columns up to which an answer is kept whole, and that a batch may keep of each query all together."""
+_ROOM = 256 * 2**20
 _TELL_EVERY_S = 1.0
 _LOOK_EVERY_S = 0.02
 COURSE = {"ended_ns": pl.Int64, "operation": pl.String, "latency_us": pl.Float64, "service_us": pl.Float64}
@@ -62,8 +63,12 @@ class Asked:
     warm_ms: list[float] = field(default_factory=list)
     client_s: list[float] = field(default_factory=list)
     plan: str | None = None
-    _arrived: Callable[[], sql.Answer] | None = None
-    """Decodes the last, until it was taken."""
+    packs: bool = False
+    """Whether its answer is packed as soon as it was taken."""
+    held: int = 0
+    """Bytes of what was not taken yet, about."""
+    _arrived: list[Callable[[], sql.Answer]] = field(default_factory=list)
+    """Each decodes an answer that was not taken yet."""
     _packed: bytes | None = None
     _unlike: list[bytes] = field(default_factory=list)
     """Those after the first that are not the same to the last bit, packed, until all was asked."""
@@ -76,25 +81,29 @@ class Asked:
             self._failed(error)
             return None
         self.client_s.append(found.cpu_s)
-        self._arrived = found.decode
+        self._arrived.append(found.decode)
+        self.held += found.size
         return found.seconds * 1000
 
-    def take(self) -> bool:
-        """Decode what was answered last; False where that is an error after all."""
-        decode, self._arrived = self._arrived, None
-        if decode is None:
-            return self.error is None
-        try:
-            found = decode()
-        except sql.SqlError as error:
-            self._failed(error)
-            self.client_s.pop()
-            return False
-        if self.answer is None:
-            self.answer = found
-        else:
-            self.again = found
-        return True
+    def take(self) -> None:
+        """Decode what was answered since; where that is an error after all, no time of the question is one."""
+        arrived, self._arrived, self.held = self._arrived, [], 0
+        for decode in arrived if self.error is None else ():
+            try:
+                found = decode()
+            except sql.SqlError as error:
+                self._failed(error)
+                self.cold_ms = None
+                self.warm_ms.clear()
+                self.client_s.clear()
+                return
+            if self.answer is None:
+                self.answer = found
+            else:
+                self.again = found
+                self.look_again()
+        if self.packs:
+            self.pack()
 
     def _failed(self, error: sql.SqlError) -> None:
         self.error = _without_statement(str(error), self.question["statement"])
@@ -152,6 +161,30 @@ def _unpacked(packed: bytes) -> sql.Answer:
     return answer
 
 
+class Held:
+    """Answers that have come and are not decoded yet.
+
+    To decode them is the driver's work and the protocol's cost. As long as there is room it waits until nothing is
+    measured any more, so that whoever watches the driver sees what asking costs.
+    """
+
+    def __init__(self, room: int = _ROOM) -> None:
+        self._room = room
+        self._asked: dict[int, Asked] = {}
+
+    def add(self, *asked: Asked) -> None:
+        """And decode all where they take more than there is room for."""
+        self._asked |= {id(each): each for each in asked}
+        if sum(each.held for each in self._asked.values()) > self._room:
+            self.take()
+
+    def take(self) -> None:
+        """Decode all."""
+        for each in self._asked.values():
+            each.take()
+        self._asked.clear()
+
+
 class Teller:
     """Says how far it is, for whoever watches the driver."""
 
@@ -205,27 +238,29 @@ def _run(job: Mapping[str, Any], endpoint: Endpoint, out: Path) -> dict[str, Any
     def connect() -> sql.Connection:
         return sql.connect(next(turns), limit=job["limit_s"])
 
-    teller = Teller()
+    teller, held = Teller(), Held()
     result: dict[str, Any] = {"measured_from_ns": time.time_ns()}
     singly = [Asked(question) for question in job["singly"]]
     with connect() as connection:
-        result["singly"] = _singly(singly, connection, job["repeat"], teller)
+        result["singly"] = _singly(singly, connection, job["repeat"], teller, held)
         with _rows_coming(job.get("ingest"), limit_s=job["limit_s"]):
             result["batches_from_ns"] = time.time_ns()
             if not singly:  # else what was asked before is measured too
                 result["measured_from_ns"] = result["batches_from_ns"]
             batches = {
-                name: _batch([Asked(each) for each in questions], connect, job["workers"], job["rate"], teller)
+                name: _batch(questions, connect, job["workers"], job["rate"], teller, held)
                 for name, questions in job["batches"].items()
             }
             result["batches_to_ns"] = time.time_ns()
         result["measured_to_ns"] = result["batches_to_ns"]
+        held.take()
         # Of a batch the first stands for all: they differ in their parameters.
-        first = [of_batch[0] for _, of_batch in batches.values() if of_batch]
+        first = [batch.asked[0] for batch in batches.values() if batch.asked]
         for each in [*singly, *first] if job["explain"] else ():
             each.plan = _plan(connection, each.question)
-    result["batches"] = {name: told for name, (told, _) in batches.items()}
-    asked = [*singly, *(each for _, of_batch in batches.values() for each in of_batch)]
+    result["singly"]["count"] = sum(len(each.warm_ms) + (each.cold_ms is not None) for each in singly)
+    result["batches"] = {name: batch.told() for name, batch in batches.items()}
+    asked = [*singly, *(each for batch in batches.values() for each in batch.asked)]
     pl.DataFrame(_kept(asked), schema=ANSWER_COLUMNS, orient="row").write_parquet(out / "answers.parquet")
     result["lasting"] = sorted({each.question["query"] for each in asked if each.lasting})
     pl.DataFrame(teller.course, schema=COURSE, orient="row").write_parquet(out / "course.parquet")
@@ -259,37 +294,68 @@ def _rows_coming(loading: Mapping[str, Any] | None, *, limit_s: float) -> Iterat
         loader.kill()
 
 
-def _singly(asked: Sequence[Asked], connection: sql.Connection, repeat: int, teller: Teller) -> dict[str, float]:
+def _singly(
+    asked: Sequence[Asked], connection: sql.Connection, repeat: int, teller: Teller, held: Held
+) -> dict[str, float]:
     """Each once, and at once again as often as asked for; without the time in which answers are decoded and seen."""
     beside_s, beside_cpu_s = 0.0, 0.0
     begun, cpu = time.perf_counter(), time.process_time()
     for each in asked:
         for number in range(1 + repeat):
             took = each.ask(connection)
-            since, since_cpu = time.perf_counter(), time.process_time()
-            if took is None or not each.take():
-                took = None
-            elif number == 0:
+            if took is not None and number == 0:
                 each.cold_ms = took
-            else:
+            elif took is not None:
                 each.warm_ms.append(took)
-                each.look_again()
+            since, since_cpu = time.perf_counter(), time.process_time()
+            teller.asked(each.question, took)
+            held.add(each)
             beside_s += time.perf_counter() - since
             beside_cpu_s += time.process_time() - since_cpu
-            teller.asked(each.question, took)
             if each.error is not None:
                 break
     return {
-        "count": sum(len(each.warm_ms) + (each.cold_ms is not None) for each in asked),
         "elapsed_s": time.perf_counter() - begun - beside_s,
         "cpu_s": time.process_time() - cpu - beside_cpu_s,
     }
 
 
+@dataclass(frozen=True)
+class _Batch:
+    """What came of a batch, by the number of the query."""
+
+    asked: Sequence[Asked]
+    elapsed_s: float
+    cpu_s: float
+    latencies_ms: Sequence[float | None]
+    lags_ms: Sequence[float]
+    between_ms: Sequence[float]
+
+    def told(self) -> dict[str, Any]:
+        """Once its answers were decoded: one that was none has no time."""
+        ok = [number for number, each in enumerate(self.asked) if each.error is None]
+        return {
+            "elapsed_s": self.elapsed_s,
+            "cpu_s": self.cpu_s,
+            "latencies_ms": [self.latencies_ms[number] for number in ok],
+            "services_ms": [self.asked[number].warm_ms[0] for number in ok],
+            "lags_ms": list(self.lags_ms),
+            "between_ms": list(self.between_ms),
+            "errors": len(self.asked) - len(ok),
+            "first_error": next((each.error for each in self.asked if each.error is not None), None),
+        }
+
+
 def _batch(
-    asked: list[Asked], connect: Callable[[], sql.Connection], workers: int, rate: float | None, teller: Teller
-) -> tuple[dict[str, Any], list[Asked]]:
+    questions: Sequence[Mapping[str, Any]],
+    connect: Callable[[], sql.Connection],
+    workers: int,
+    rate: float | None,
+    teller: Teller,
+    held: Held,
+) -> _Batch:
     """All of them by so many clients: as fast as they come, or each when it is due, whether or not others are done."""
+    asked = [Asked(each, packs=True) for each in questions]
     queue = _Queue(len(asked))
     latencies: list[float | None] = [None] * len(asked)
     lags, between = [0.0] * len(asked), [0.0] * len(asked)
@@ -331,28 +397,12 @@ def _batch(
     for thread in threads:
         thread.join()
     elapsed, cpu = time.perf_counter() - start[0], time.process_time() - cpu
-    try:
-        if wrong:
-            raise RunError(f"a client of a batch ended: {wrong[0]}") from wrong[0]
-        for number, question in enumerate(asked):
-            if not question.take():
-                latencies[number] = None
-                question.warm_ms.clear()
-            question.pack()
-    finally:
-        for each in connections:
-            each.close()
-    told = {
-        "elapsed_s": elapsed,
-        "cpu_s": cpu,
-        "latencies_ms": [each for each in latencies if each is not None],
-        "services_ms": [each.warm_ms[0] for each in asked if each.warm_ms],
-        "lags_ms": lags,
-        "between_ms": between,
-        "errors": sum(each.error is not None for each in asked),
-        "first_error": next((each.error for each in asked if each.error is not None), None),
-    }
-    return told, asked
+    for each in connections:
+        each.close()
+    if wrong:
+        raise RunError(f"a client of a batch ended: {wrong[0]}") from wrong[0]
+    held.add(*asked)
+    return _Batch(asked, elapsed, cpu, latencies, lags, between)
 
 
 class _Queue:

@@ -14,7 +14,7 @@ import pytest
 from dyno import sql
 from dyno.model.answers import ANSWER_COLUMNS
 from dyno.workloads import asking
-from dyno.workloads.asking import Asked, Teller, _batch, _kept, _singly
+from dyno.workloads.asking import Asked, Held, Teller, _batch, _kept, _singly
 
 QUESTION = {
     "part": "q",
@@ -37,7 +37,7 @@ class Answering:
 
     def timed(self, _statement: str) -> sql.Timed:
         answer = sql.Answer(("a", "b"), list(self._left.pop(0)))
-        return sql.Timed(lambda: answer, 0.001, 0.0005)
+        return sql.Timed(lambda: answer, 0.001, 0.0005, 1000)
 
     def close(self) -> None:
         """Nothing is open."""
@@ -47,7 +47,9 @@ def asked_singly(*answers: Sequence[tuple[Any, ...]], **question: Any) -> dict[s
     """What is kept of a question, by column."""
     connection: Any = Answering(*answers)
     asked = Asked({**QUESTION, **question})
-    _singly([asked], connection, len(answers) - 1, Teller())
+    held = Held()
+    _singly([asked], connection, len(answers) - 1, Teller(), held)
+    held.take()
     assert asked.again is None
     assert asked.varies is None, "nothing is compared while the store is asked"
     (row,) = _kept([asked])
@@ -61,7 +63,7 @@ class Scanned:
 
     def timed(self, _statement: str) -> sql.Timed:
         rows: list[tuple[Any, ...]] = [(f"host_{number % 20}", number * 1.5) for number in range(self.ROWS)]
-        return sql.Timed(lambda: sql.Answer(("a", "b"), rows), 0.001, 0.0005)
+        return sql.Timed(lambda: sql.Answer(("a", "b"), rows), 0.001, 0.0005, 1000)
 
     def close(self) -> None:
         """Nothing is open."""
@@ -74,7 +76,7 @@ def test_the_answers_of_a_batch_that_is_over_take_little_room_and_are_those_that
     try:
         whole = connect().timed("")
         of_one, _ = tracemalloc.get_traced_memory()
-        _, asked = _batch([Asked(QUESTION) for _ in range(8)], connect, 2, None, Teller())
+        asked = _batch([QUESTION] * 8, connect, 2, None, Teller(), Held(0)).asked
         of_all, _ = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
@@ -134,13 +136,14 @@ def test_a_statement_that_is_refused_will_be_refused_again_and_a_time_out_may_pa
             raise error
 
     asked = Asked(QUESTION)
-    _singly([asked], cast("Any", Refusing()), 1, Teller())
+    _singly([asked], cast("Any", Refusing()), 1, Teller(), Held())
     assert (asked.error, asked.lasting) == (str(error), lasting)
 
 
 def test_an_answer_with_other_columns_than_the_file_says_will_have_them_again() -> None:
     asked = Asked({**QUESTION, "kinds": ["text"]})
-    _singly([asked], cast("Any", Answering([("x", 1)])), 0, Teller())
+    _singly([asked], cast("Any", Answering([("x", 1)])), 0, Teller(), held := Held())
+    held.take()
     assert not asked.lasting
     _kept([asked])
     assert asked.lasting
@@ -162,10 +165,13 @@ def test_no_figure_has_the_time_in_which_answers_are_decoded_and_looked_at(monke
             return replace(found, decode=lambda: [lasts(100.0), found.decode()][1])
 
     monkeypatch.setattr(Asked, "look_again", lambda _: lasts(1000.0))
-    connection: Any = Slow([A], [A], [A])
-    told = _singly([Asked(QUESTION)], connection, 2, Teller())
-    assert now == [2303.0]
-    assert told == {"count": 3, "elapsed_s": 3.0, "cpu_s": 3.0}
+    for room, decoded_s in ((10_000, 0.0), (0, 2300.0)):  # where there is no room it is done meanwhile
+        now[0] = 0.0
+        told = _singly([Asked(QUESTION)], cast("Any", Slow([A], [A], [A])), 2, Teller(), held := Held(room))
+        assert told == {"elapsed_s": 3.0, "cpu_s": 3.0}
+        assert now == [3.0 + decoded_s]
+        held.take()
+        assert now == [2303.0]
 
 
 class Refusing(Answering):
@@ -175,19 +181,22 @@ class Refusing(Answering):
         def decode() -> sql.Answer:
             raise sql.SqlError("cut off (asked: SELECT)")
 
-        return sql.Timed(decode, 0.001, 0.0005)
+        return sql.Timed(decode, 0.001, 0.0005, 1000)
 
 
-def test_an_answer_that_turns_out_to_be_none_has_no_time() -> None:
-    asked = Asked(QUESTION)
-    told = _singly([asked], cast("Any", Refusing()), 2, Teller())
-    assert (told["count"], asked.error, asked.cold_ms, asked.warm_ms) == (0, "cut off", None, [])
-    of_batch, questions = _batch([Asked(QUESTION) for _ in range(3)], cast("Any", Refusing), 2, None, Teller())
-    assert (of_batch["latencies_ms"], of_batch["services_ms"], of_batch["errors"]) == ([], [], 3)
-    assert [each.error for each in questions] == ["cut off"] * 3
+@pytest.mark.parametrize("room", [0, 10_000])
+def test_an_answer_that_turns_out_to_be_none_has_no_time(room: int) -> None:
+    asked, held = Asked(QUESTION), Held(room)
+    _singly([asked], cast("Any", Refusing()), 2, Teller(), held)
+    batch = _batch([QUESTION] * 3, cast("Any", Refusing), 2, None, Teller(), held)
+    held.take()
+    assert (asked.error, asked.cold_ms, asked.warm_ms) == ("cut off", None, [])
+    told = batch.told()
+    assert (told["latencies_ms"], told["services_ms"], told["errors"]) == ([], [], 3)
+    assert [each.error for each in batch.asked] == ["cut off"] * 3
 
 
-def test_answers_of_a_batch_are_decoded_when_all_of_them_have_come() -> None:
+def test_answers_are_decoded_when_all_of_them_have_come() -> None:
     """One client at a time decodes, and what it takes is the protocol's: throughput would be of that."""
     heard: list[str] = []
 
@@ -200,5 +209,11 @@ def test_answers_of_a_batch_are_decoded_when_all_of_them_have_come() -> None:
         def close(self) -> None:
             heard.append("closed")
 
-    _batch([Asked(QUESTION) for _ in range(6)], lambda: cast("Any", Heard(*[[A]] * 6)), 2, None, Teller())
-    assert heard == ["asked"] * 6 + ["decoded"] * 6 + ["closed"] * 2
+    held = Held()
+    batches = [_batch([QUESTION] * 6, lambda: cast("Any", Heard(*[[A]] * 6)), 2, None, Teller(), held) for _ in "ab"]
+    held.take()
+    assert heard == (["asked"] * 6 + ["closed"] * 2) * 2 + ["decoded"] * 12
+    assert [len(batch.told()["latencies_ms"]) for batch in batches] == [6, 6]
+    heard.clear()
+    _batch([QUESTION] * 6, lambda: cast("Any", Heard(*[[A]] * 6)), 2, None, Teller(), Held(5999))
+    assert heard[-6:] == ["decoded"] * 6  # there is no room for six of a thousand bytes
