@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import random
 import signal
 import threading
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -16,7 +18,9 @@ import pytest
 from dyno import sql
 from dyno.model.base import InvalidRun, RunError
 from dyno.model.endpoint import Endpoint
+from dyno.model.faults import Fault
 from dyno.systems.base import Place, System
+from dyno.systems.lone import LoneServer
 from dyno.workloads import tsbs_figures, tsbs_stores
 from dyno.workloads.base import Measured
 from dyno.workloads.queries import QueriesOptions, QueriesWorkload
@@ -24,6 +28,7 @@ from dyno.workloads.tsbs import TsbsWorkload
 from dyno.workloads.tsbs_options import TsbsOptions
 from tests.contract.conftest import LIMIT_S, PlainRunner
 from tests.contract.test_systems import LEAST, ROOMS, options_of
+from tests.making import until
 
 SMALL = {"scale": 2, "interval": "10 min", "end": "2016-01-03"}  # two days: 576 rows in each of nine tables
 ROWS = 576
@@ -148,6 +153,45 @@ def test_what_a_killed_questdb_acknowledged_is_looked_for_and_what_is_absent_is_
         checked = made.check(runner, endpoint, seed=1)
         assert checked.status["ledger.lost"] > 50
         assert "that were acknowledged are absent" in str(checked.wrong)
+
+
+@pytest.mark.parametrize("name", ["questdb", "postgresql"])
+def test_a_server_alone_is_struck_and_mended_while_rows_come(name: str, place: Place, runners: Runners) -> None:
+    with running(name, place) as (system, endpoint):
+        assert isinstance(system, LoneServer)
+        assert system.why_not_struck(system.options, "cut") is not None
+        made = workload(rate=1500.0, batch=50, retry="60 s")
+        made.load(runners(), endpoint, seed=1)
+        (node,) = system.nodes()
+        assert (node.role, {node.name: node.pid}) == ("primary", endpoint.processes)
+
+        def strike() -> None:
+            struck = system.strike(Fault(kind="kill"), random.Random(1))
+            until(lambda: system.nodes()[0].pid is None)
+            assert not system.whole()
+            with pytest.raises(RunError, match="there is no primary to be struck"):
+                system.strike(Fault(kind="freeze"), random.Random(1))
+            system.mend(struck, LIMIT_S)
+
+        runner = runners()
+        with ThreadPoolExecutor() as pool:
+            striking = pool.submit(lambda: (threading.Event().wait(1.5), strike()))
+            measured = made.drive(runner, endpoint, seed=1)
+            striking.result()
+        assert system.whole()
+        assert system.processes() != endpoint.processes
+        assert measured.status["tsbs.resent"] > 0
+        checked = made.check(runner, endpoint, seed=1)
+        assert (checked.wrong, checked.status["ledger.acknowledged"]) == (None, 9 * ROWS)
+        assert min(system.status().values()) >= 0, "it counts from 0 since it came back"
+        frozen = system.strike(Fault(kind="freeze"), random.Random(1))
+        assert not system.whole()
+        system.mend(frozen, LIMIT_S)
+        until(system.whole)
+        # What is struck and not mended ends with it, and is no error of its own.
+        system.strike(Fault(kind="kill"), random.Random(1))
+        system.stop(LIMIT_S)
+        assert system.running is None
 
 
 @pytest.mark.parametrize("name", ["questdb", "postgresql"])

@@ -146,3 +146,15 @@ def test_queries_are_answered_alike_while_rows_come(dyno: Dyno, tmp_path: Path) 
     (folder,) = (tmp_path / "results" / "time-series-mixed").iterdir()
     told = json.loads(dyno("show", folder, "--format", "json").stdout)
     assert {each["equal"] for each in told["queries"]} == {True}
+
+
+@pytest.mark.timeout(600)
+def test_a_server_that_is_killed_while_rows_come_answers_again_and_has_what_it_acknowledged(
+    dyno: Dyno, tmp_path: Path
+) -> None:
+    runs = runs_of(dyno, tmp_path, "time-series-restart")
+    assert Counter(run["levels"]["store"] for run in runs) == {"questdb-sync": 2, "postgresql": 2}
+    for run in runs:
+        assert (run["responses"]["rows_lost"], run["faulted"]["kind"]) == (0, "kill")
+        assert 0 < run["responses"]["rejoin"] < run["responses"]["redundancy"] < 120
+        assert run["status"]["ledger.present"] >= run["status"]["ledger.acknowledged"] > 100_000
