@@ -6,21 +6,18 @@ That process is `dyno.systems.duckdb_server`, which says what is in them.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
-from datetime import UTC, datetime
+import pickle
+from collections.abc import Sequence
+from datetime import datetime
 from socket import socket as Socket  # noqa: N812 - a variable here is called as its module is
 from typing import Any
-
-import polars as pl
 
 from dyno.sql.base import Arrival, Connection, SqlError, StatementRefused, alike
 
 _OF_STATEMENT = ("Parser Error", "Binder Error", "Catalog Error", "Conversion Error")
 """How its errors begin that are about a statement as it is written."""
 _OF_TIME = ("TIMESTAMP", "DATE")
-"""How the names of its types begin that are told as ISO 8601."""
-_OF_FLOATS = ("FLOAT", "DOUBLE")
-"""Its types that have NaN and infinities; what else may be marked as they are is a STRUCT, and stays one."""
+"""How the names of its types begin that are times."""
 
 
 class _Duckdb:
@@ -31,7 +28,7 @@ class _Duckdb:
         self.description: list[tuple[str, str]] | None = None
         self.arrived: Arrival | None = None
         """When the last answer had come whole."""
-        self._body, self._form = b"[]", "json"
+        self._body, self._form = pickle.dumps([]), "rows"
 
     def execute(self, statement: str, parameters: Sequence[Any] | None = None, /) -> None:
         """With its parameters beside it."""
@@ -67,13 +64,12 @@ class _Duckdb:
 
     def fetchall(self) -> Sequence[Any]:
         """All that it gave."""
-        if self._form == "arrow":
-            return [[alike(value) for value in row] for row in pl.read_ipc(self._body).iter_rows()]
-        read = [_reading(kind) for _, kind in self.description or ()]
-        return [
-            [value if how is None else how(value) for how, value in zip(read, row, strict=True)]
-            for row in json.loads(self._body)
-        ]
+        # From a process of dyno's own.
+        found = pickle.loads(self._body)
+        if self._form == "rows":
+            return [tuple(map(alike, row)) for row in found]
+        columns = zip(found, self.description or (), strict=True)
+        return list(zip(*(_values(array, kind) for array, (_, kind) in columns), strict=True))
 
     def close(self) -> None:
         """The connection stays."""
@@ -90,23 +86,11 @@ def duckdb(socket: Socket) -> Connection:
     return Connection(close, lambda: _Duckdb(stream), SqlError)
 
 
+def _values(array: Any, kind: str) -> list[Any]:
+    """Those of a column: NumPy's times have no zone, and are in UTC."""
+    values: list[Any] = array.tolist()
+    return [alike(value) for value in values] if kind.startswith(_OF_TIME) else values
+
+
 def _sent(value: Any) -> Any:
     return value.isoformat() if isinstance(value, datetime) else value
-
-
-def _reading(kind: str) -> Callable[[Any], Any] | None:
-    """What makes a value of a column of its type out of what stands in a line; None where that is the value."""
-    if kind in _OF_FLOATS:
-        return _float
-    return _moment if kind.startswith(_OF_TIME) else None
-
-
-def _float(value: Any) -> Any:
-    return float(value["f"]) if isinstance(value, dict) else value
-
-
-def _moment(value: Any) -> Any:
-    if value is None:
-        return None
-    found = datetime.fromisoformat(value)
-    return found.replace(tzinfo=UTC) if found.tzinfo is None else found.astimezone(UTC)
