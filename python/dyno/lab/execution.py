@@ -234,7 +234,7 @@ class Execution:
             with self._timed(Step.CACHES):
                 if endpoint.processes:
                     # What starting wrote, and be it a library that Java unpacks, would be written back while driven.
-                    self.system.place.host.write_back(self.system.place.data)
+                    self.system.place.host.write_back(self.site.deployment.data_while_running())
                 self._caches = self._attest_caches()
             with self._timed(Step.OBSERVE), self._whatever_happens(self._stop_observers, only_after_error=True):
                 self._start_observers(endpoint.processes)
