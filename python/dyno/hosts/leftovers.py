@@ -81,6 +81,7 @@ def _end(processes: Callable[[], Iterator[int]], farewell: signal.Signals, *, as
                     os.kill(pid, signal.SIGKILL)
                 elif pid not in asked:
                     os.kill(pid, farewell)
+                    os.kill(pid, signal.SIGCONT)  # one that was frozen would not hear it
                     asked.add(pid)
             except ProcessLookupError:
                 continue

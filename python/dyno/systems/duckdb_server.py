@@ -9,7 +9,7 @@ Python's lock while it works. In go lines of JSON; out goes a line of JSON, and 
     what was refused                            -> {"error": "..."}
 
 These bytes are pickled: NumPy's array of each column, where every type has a plain one, since that is nearly how DuckDB
-holds them and takes a thirtieth of what Python's values and JSON of many rows would; else a list of Python's tuples.
+holds them, and Python's values and JSON of many rows take longer than many a query; else a list of Python's tuples.
 Nobody but dyno reads them, from a socket file in a folder of dyno's. SIGTERM ends it: what it holds is then
 in the file, and no log is left. What it is started with is one JSON object: `database`, `socket`, `config`.
 """

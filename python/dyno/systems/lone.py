@@ -8,6 +8,7 @@ from typing import TypeVar
 
 from dyno import sql
 from dyno.deployments.native import NativeServer
+from dyno.hosts.process import Family
 from dyno.model.base import RunError
 from dyno.model.faults import FaultKind, Struck
 from dyno.systems.cluster import Cluster, NodeState
@@ -23,6 +24,8 @@ class LoneServer(Cluster[S], ServerSystem[S]):
 
     lone = True
     rejoins_in_s = 10.0
+    _family: Family | None = None
+    """The children of the process that was struck."""
 
     @classmethod
     def why_not_struck(cls, options: S, kind: FaultKind) -> str | None:  # noqa: ARG003 - whatever they are
@@ -54,6 +57,8 @@ class LoneServer(Cluster[S], ServerSystem[S]):
         running = self.running
         if not isinstance(running, NativeServer):
             raise RunError(f"{kind}: {node} lives in {self.deployment.kind}, and can be struck where it lives natively")
+        if kind != "freeze":
+            self._family = Family(running.pid)
         running.process.send(numbers[kind])
 
     def mend(self, struck: Struck, limit: float) -> None:
@@ -68,11 +73,10 @@ class LoneServer(Cluster[S], ServerSystem[S]):
         if running.wait(max(deadline - time.monotonic(), 0.0)) is None:
             raise RunError(f"{self.program} did not end within {limit:g} s")
         self.end_process(0.0)
-        again = self.start_again(max(deadline - time.monotonic(), 0.1))
-        assert self._endpoint is not None
-        with self._answering(again, self._endpoint, max(deadline - time.monotonic(), 0.1)):
-            # It counts from 0 again.
-            self._before = {}
+        assert self._family is not None, "it was struck before it ended"
+        left = max(deadline - time.monotonic(), 0.1)
+        self.come_back(self._family, left, left)
+        self._before = {}  # it counts from 0 again
 
     def whole(self) -> bool:
         """Whether it answers."""

@@ -462,12 +462,16 @@ class ServerSystem(System[O]):
         status = self.end_process(started)
         if status != -signal.SIGKILL:
             raise self._died(running, status, "had ended by itself")
-        if not family.gone_within(started):
-            raise RunError(f"{self.program} was killed, and what it had started did not end within {started:g} s")
+        return self.come_back(family, started, self._limits[1])
+
+    def come_back(self, family: Family, limit: float, ready: float) -> float:
+        """Start it again on what its process left, once the children of that are gone; seconds until it answers."""
+        if not family.gone_within(limit):
+            raise RunError(f"{self.program} was killed, and what it had started did not end within {limit:g} s")
         begun = time.monotonic()
-        again = self.start_again(started)
+        again = self.start_again(limit)
         assert self._endpoint is not None
-        with self._answering(again, self._endpoint, self._limits[1]):
+        with self._answering(again, self._endpoint, ready):
             return time.monotonic() - begun
 
     def end_process(self, limit: float, farewell: signal.Signals = signal.SIGKILL) -> int:
