@@ -83,7 +83,7 @@ def watching(host: LocalHost, core: str, workspace: Path) -> Callable[..., Datab
     def start(server: ServerSystem[Any], hz: float = 10) -> DatabaseObserver:
         observer = make_observer("database", host, core, workspace, hz=hz)
         assert isinstance(observer, DatabaseObserver)
-        observer.looks_at(server.counters)
+        observer.looks_at(server.counters, lambda: server.is_struck)
         observer.start(LIMIT_S)
         return observer
 

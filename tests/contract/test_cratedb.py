@@ -11,7 +11,7 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
@@ -24,16 +24,17 @@ from dyno.hosts import undo
 from dyno.hosts.crate_home import VARIABLE
 from dyno.hosts.local import core_binary
 from dyno.model.base import InvalidRun, RunError
-from dyno.model.counters import CounterSource
 from dyno.model.devops import MEASUREMENTS
 from dyno.model.endpoint import Endpoint
 from dyno.model.faults import Fault, Struck
+from dyno.observers.database import DatabaseObserver
 from dyno.systems.base import Place
 from dyno.systems.cratedb import CratedbOptions, CratedbSystem, counters_of
 from dyno.systems.tabled import AT_REST
 from dyno.workloads import tsbs_figures
 from tests.contract.conftest import PlainRunner
 from tests.contract.test_clusters import there_are
+from tests.contract.test_observers import make as make_observer
 from tests.contract.test_systems import contents
 from tests.contract.test_time_series import HELD, processes_called_with
 from tests.contract.test_tsbs import workload
@@ -83,13 +84,6 @@ def fill(endpoint: Endpoint, *, days: int = DAYS) -> None:
         for first in range(0, len(rows), 20):  # so that shards have segments to be merged
             connection.many("INSERT INTO cpu (ts, tags, usage_user) VALUES (%s, %s, %s)", rows[first : first + 20])
             connection.rows("REFRESH TABLE cpu")
-
-
-def read_by(source: CounterSource) -> Mapping[str, float]:
-    """What it says; a look that is lost says that all are there."""
-    with suppress(RunError):
-        return source.read().now
-    return {f"n{node}.load1": 0.0 for node in (1, 2, 3)}
 
 
 def test_three_nodes_are_one_cluster_with_tables_as_asked_for_and_mend_what_is_struck(
@@ -172,16 +166,18 @@ def test_three_nodes_are_one_cluster_with_tables_as_asked_for_and_mend_what_is_s
     until(store.whole, LIMIT_S)
     assert store.processes()[name] != endpoint.processes[name]
     assert store.visible("cpu", ROWS + 1, LIMIT_S) == ROWS + 1
-    source = store.counters(LIMIT_S)
-    assert source is not None
-    source.read()
+    observer = make_observer("database", store.place.host, store.place.core, workspace, hz=2)
+    assert isinstance(observer, DatabaseObserver)
+    observer.looks_at(store.counters, lambda: store.is_struck)
+    observer.start(LIMIT_S)
+    assert observer._readings[0].counters.by == " ".join(sorted(store.names))
     struck = store.strike(Fault(kind="freeze", node="primary"), random.Random(1))
     (frozen,) = struck.nodes
     assert not store.whole()
     # By whom it was asked so far may be the one that is silent now: another is asked then.
-    until(lambda: f"{frozen}.load1" not in read_by(source), LIMIT_S)
-    assert not source.ended()
-    source.close()
+    until(lambda: frozen not in observer._readings[-1].counters.by, LIMIT_S)
+    observed = observer.stop(LIMIT_S)
+    assert {f"now/{name}.load1" for name in store.names} & set(observed["metric"])
     store.mend(struck, LIMIT_S)
     until(store.whole, LIMIT_S)
     # One that nobody struck and that is gone all the same is what the run fails for.

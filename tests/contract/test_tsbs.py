@@ -19,6 +19,7 @@ from dyno import sql
 from dyno.model.base import InvalidRun, RunError
 from dyno.model.endpoint import Endpoint
 from dyno.model.faults import Fault
+from dyno.observers.database import DatabaseObserver
 from dyno.systems.base import Place, System
 from dyno.systems.lone import LoneServer
 from dyno.workloads import tsbs_figures, tsbs_stores
@@ -27,6 +28,7 @@ from dyno.workloads.queries import QueriesOptions, QueriesWorkload
 from dyno.workloads.tsbs import TsbsWorkload
 from dyno.workloads.tsbs_options import TsbsOptions
 from tests.contract.conftest import LIMIT_S, PlainRunner
+from tests.contract.test_observers import make as make_observer
 from tests.contract.test_systems import LEAST, ROOMS, options_of
 from tests.making import until
 
@@ -155,8 +157,12 @@ def test_what_a_killed_questdb_acknowledged_is_looked_for_and_what_is_absent_is_
         assert "that were acknowledged are absent" in str(checked.wrong)
 
 
-@pytest.mark.parametrize("name", ["questdb", "postgresql"])
-def test_a_server_alone_is_struck_and_mended_while_rows_come(name: str, place: Place, runners: Runners) -> None:
+@pytest.mark.parametrize(
+    ("name", "rows"), [("questdb", "committed_rows_total"), ("postgresql", "database.tup_inserted")]
+)
+def test_a_server_alone_is_struck_and_mended_while_rows_come(
+    name: str, rows: str, place: Place, runners: Runners, workspace: Path
+) -> None:
     with running(name, place) as (system, endpoint):
         assert isinstance(system, LoneServer)
         assert system.why_not_struck(system.options, "cut") is not None
@@ -174,18 +180,27 @@ def test_a_server_alone_is_struck_and_mended_while_rows_come(name: str, place: P
             system.mend(struck, LIMIT_S)
 
         runner = runners()
+        observer = make_observer("database", place.host, place.core, workspace, hz=10)
+        assert isinstance(observer, DatabaseObserver)
+        observer.looks_at(system.counters, lambda: system.is_struck)
+        observer.start(LIMIT_S)
         with ThreadPoolExecutor() as pool:
             striking = pool.submit(lambda: (threading.Event().wait(1.5), strike()))
             measured = made.drive(runner, endpoint, seed=1)
             striking.result()
         assert system.whole()
+        # It is observed before its death and after it, and that it counts from 0 then is no fall.
+        until(lambda: len({reading.connection for reading in observer._readings[-2:]} - {0}) == 1)
+        observed = observer.stop(LIMIT_S)
+        assert observed.filter(observed["metric"] == rows)["value"].max() > 0
         assert system.processes() != endpoint.processes
         assert measured.status["tsbs.resent"] > 0
         checked = made.check(runner, endpoint, seed=1)
         assert (checked.wrong, checked.status["ledger.acknowledged"]) == (None, 9 * ROWS)
         assert min(system.status().values()) >= 0, "it counts from 0 since it came back"
         frozen = system.strike(Fault(kind="freeze"), random.Random(1))
-        assert not system.whole()
+        # A thread of it that is on a CPU may answer once more before the signal reaches it.
+        until(lambda: not system.whole())
         system.mend(frozen, LIMIT_S)
         until(system.whole)
         # What is struck and not mended ends with it, and is no error of its own.

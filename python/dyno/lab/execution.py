@@ -588,7 +588,7 @@ class Execution:
 
     def _start_observers(self, processes: dict[str, int]) -> None:
         for observer in self.observers:
-            observer.looks_at(self.system.counters)
+            observer.looks_at(self.system.counters, lambda: self.system.is_struck)
             observer.start(self.study.limits.start)
             for subject, pid in processes.items():
                 observer.watch(pid, subject)

@@ -53,10 +53,14 @@ _SILENT = re.compile(
 
 @dataclass(frozen=True)
 class Counters:
-    """At one moment. `grown` only grows while the store runs; `now` goes up and down."""
+    """At one moment. `grown` only grows while the store runs; `now` goes up and down.
+
+    `by` names who counted, where they may be others at another moment: what one has counted is no start for another.
+    """
 
     grown: Mapping[str, float]
     now: Mapping[str, float] = field(default_factory=dict)
+    by: str = ""
 
 
 class CounterSource(Protocol):

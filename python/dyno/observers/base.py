@@ -94,8 +94,11 @@ class Observer(ABC, Generic[O]):
         self.folder = folder
         self.logs = logs
 
-    def looks_at(self, counters: Callable[[float], CounterSource | None]) -> None:
-        """Told before it is started, by whom the system can be asked for its counters; see `System.counters`."""
+    def looks_at(self, counters: Callable[[float], CounterSource | None], struck: Callable[[], bool]) -> None:
+        """Told before it is started, by whom the system can be asked for its counters; see `System.counters`.
+
+        `struck` says whether a fault is in force now, so that no answer is no fault of the system's.
+        """
 
     def provision(self, limit: float) -> None:
         """Once a study, before its first run: raise RunError where this machine cannot give what it needs."""

@@ -271,6 +271,11 @@ class System(ABC, Generic[O]):
         """
         return None
 
+    @property
+    def is_struck(self) -> bool:
+        """Whether a fault of dyno's is in force that was not mended."""
+        return False
+
     def status(self) -> dict[str, float]:
         """The system's own counters since it was ready, and its sizes now."""
         return {}

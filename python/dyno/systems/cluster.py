@@ -178,6 +178,11 @@ class Cluster(System[O]):
         self.carry_out(fault.kind, node)
         return struck
 
+    @property
+    def is_struck(self) -> bool:
+        """Whether anything is left to be mended."""
+        return bool(self._struck)
+
     def taken_back(self, struck: Struck) -> None:
         """Nothing is left to be undone of it."""
         if struck in self._struck:

@@ -15,6 +15,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal
 
@@ -28,7 +29,7 @@ from dyno.hosts.crate_home import VARIABLE, CrateHome, missing_in
 from dyno.hosts.networks import CLIENT
 from dyno.hosts.ports import free_port
 from dyno.model.base import InvalidRun, NeverValid, RunError, Scalar
-from dyno.model.counters import Counters, CounterSource
+from dyno.model.counters import Counters
 from dyno.model.endpoint import Endpoint
 from dyno.model.faults import FaultKind, Struck
 from dyno.model.table_options import Deduplicate, PartitionBy, Replicas, Shards, TableOptions
@@ -36,7 +37,7 @@ from dyno.model.units import Size
 from dyno.systems.base import Place, files_below
 from dyno.systems.cluster import Cluster, NodeState, OfNode, Role, facts_of_nodes, machine_of_node, told_of
 from dyno.systems.nested import flattened
-from dyno.systems.server import Figures, ServerOptions, ServerSystem, binary_number, truth
+from dyno.systems.server import Asking, Figures, ServerOptions, ServerSystem, binary_number, truth
 from dyno.systems.tabled import AT_REST, Tabled, of_devops
 
 _USER, _DATABASE = "crate", "doc"
@@ -140,34 +141,6 @@ class _Way:
     ports: Mapping[str, int]
     seeds: tuple[str, ...]
     names: tuple[str, ...]
-
-
-class AnyNode:
-    """A `CounterSource` on a cluster: a node that it asked and that went away costs one look, and no more of them."""
-
-    def __init__(self, connects: Callable[[], sql.Connection], has_ended: Callable[[], bool]) -> None:
-        self._connects, self._has_ended = connects, has_ended
-        self._connection: sql.Connection | None = None
-
-    def read(self) -> Counters:
-        """By whom it asked before, or another. Raises SqlError."""
-        if self._connection is None:
-            self._connection = self._connects()
-        try:
-            return counters_of(self._connection)
-        except sql.SqlError:
-            self.close()
-            raise
-
-    def ended(self) -> bool:
-        """Whether all nodes have."""
-        return self._has_ended()
-
-    def close(self) -> None:
-        """Close the connection."""
-        connection, self._connection = self._connection, None
-        if connection is not None:
-            connection.close()
 
 
 class _OfCratedb:
@@ -659,11 +632,12 @@ class CratedbSystem(Tabled, Cluster[CratedbOptions]):
 
     # What it says of itself
 
-    def counters(self, limit: float) -> CounterSource | None:
+    def counters(self, limit: float) -> Asking | None:
         """Of each node, by one that lives."""
         if not self._alive() or self._endpoint is None:
             return None
-        return AnyNode(lambda: self._to_any_node(min(limit, _ASK_LIMIT_S)), self._have_ended)
+        connection = self._to_any_node(min(limit, _ASK_LIMIT_S))
+        return Asking(connection, partial(counters_of, connection), self._have_ended)
 
     def _to_any_node(self, limit: float) -> sql.Connection:
         """To the first that answers. Raises SqlError."""
@@ -761,9 +735,10 @@ class CratedbSystem(Tabled, Cluster[CratedbOptions]):
         return NodeState(name, node.way.host, pid, role, "in the cluster" if role != "none" else "not in the cluster")
 
     def _alive(self) -> list[str]:
-        """Those that would answer: neither ended nor stopped as processes."""
+        """Those that would answer: neither ended nor stopped as processes, nor just starting again."""
         silent = {name for each in self._struck if each.kind == "freeze" for name in each.nodes}
-        return [name for name, node in self._nodes.items() if node.lives() and name not in silent]
+        living = (name for name, node in self._nodes.items() if node.lives() and not node.comes_back)
+        return [name for name in living if name not in silent]
 
     def _roles(self) -> dict[str, Role]:
         """By the first that answers."""
@@ -806,7 +781,7 @@ class CratedbSystem(Tabled, Cluster[CratedbOptions]):
             if struck.kind in ("kill", "shutdown"):
                 raise RunError(f"{node.node}: crate did not end in time")
             return
-        with told_of(node.node):
+        with told_of(node.node), node.coming_back():
             node.end_process(0.0)
             node.start_again(max(deadline - time.monotonic(), 0.1))
             self._answers(node, deadline)
@@ -856,21 +831,25 @@ def counters_of(connection: sql.Connection) -> Counters:
     """What each node says of itself. Raises SqlError.
 
     A node that does not answer the one that is asked has a row there, with NULL for all that it would have to say;
-    shards that are on no node have one without a name.
+    shards that are on no node have one without a name. Jobs are counted by each node, since it was started.
     """
     told: dict[str, Any] = {}
+    by: list[str] = []
     for name, load, cpu, used, most in connection.rows(
         "SELECT name, load['1'], process['cpu']['percent'], heap['used'], heap['max'] FROM sys.nodes"
     ):
         told |= {f"{name}.load1": load, f"{name}.cpu_percent": cpu, f"{name}.heap_used_bytes": used}
         told[f"{name}.heap_share"] = used / most if used is not None and most else None
+        if used is not None:
+            by.append(str(name))
     for name, count in connection.rows("SELECT node['name'], count(*) FROM sys.jobs GROUP BY 1"):
         if name is not None:
             told[f"{name}.jobs"] = count
     for name, size, rows in connection.rows("SELECT node['name'], sum(size), sum(num_docs) FROM sys.shards GROUP BY 1"):
         if name is not None:
             told |= {f"{name}.shards_bytes": size or 0, f"{name}.shards_rows": rows or 0}
-    return Counters(_jobs(connection), {name: float(value) for name, value in told.items() if value is not None})
+    now = {name: float(value) for name, value in told.items() if value is not None}
+    return Counters(_jobs(connection), now, " ".join(sorted(by)))
 
 
 def _jobs(connection: sql.Connection) -> dict[str, float]:

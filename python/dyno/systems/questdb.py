@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -124,26 +123,6 @@ class QuestdbOptions(ServerOptions):
         if mode not in _COMMIT_MODES:
             raise KeyProblem(_COMMIT_MODE, f"should be {', '.join(_COMMIT_MODES[:-1])} or {_COMMIT_MODES[-1]}: {mode}")
         return self
-
-
-@dataclass(frozen=True)
-class _Counting:
-    """A `CounterSource` on its metrics."""
-
-    metrics: Metrics
-    has_ended: Callable[[], bool]
-
-    def read(self) -> Counters:
-        """By its own way in."""
-        return self.metrics.read()
-
-    def ended(self) -> bool:
-        """Whether its process has."""
-        return self.has_ended()
-
-    def close(self) -> None:
-        """Let go of it."""
-        self.metrics.close()
 
 
 class QuestdbSystem(Tabled, LoneServer[QuestdbOptions]):
@@ -335,16 +314,10 @@ class QuestdbSystem(Tabled, LoneServer[QuestdbOptions]):
         pending = connection.rows("SELECT sum(sequencerTxn - writerTxn) FROM wal_tables()")
         return {"wal_pending_transactions": float(pending[0][0] or 0) if pending else 0.0}
 
-    def reader(self, endpoint: Endpoint, limit: float) -> tuple[sql.Connection, Callable[[], Counters]]:
-        """By its metrics alone, see `counters`."""
-        raise RunError("questdb is asked for its metrics, not for rows")
-
-    def counters(self, limit: float) -> Any:
-        """Its metrics; None where it does not run."""
-        running = self.running
-        if running is None or self._endpoint is None:
-            return None
-        return _Counting(self._metrics(limit), lambda: running.wait(5.0) is not None)
+    def reader(self, endpoint: Endpoint, limit: float) -> tuple[Metrics, Callable[[], Counters]]:
+        """Its metrics, which have a way in of their own."""
+        metrics = self._metrics(limit)
+        return metrics, metrics.read
 
     def _metrics(self, limit: float) -> Metrics:
         return Metrics(_HOST, self._ports["metrics_port"], limit=limit, prefix="questdb_")

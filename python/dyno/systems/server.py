@@ -15,11 +15,12 @@ import socket
 import tempfile
 import time
 from abc import abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal, Self, TypeVar
+from typing import Annotated, Any, ClassVar, Literal, Protocol, Self, TypeVar
 
 from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, model_validator
 
@@ -149,11 +150,19 @@ def _is_among(value: Scalar, choices: Sequence[str]) -> bool:
 O = TypeVar("O", bound=ServerOptions)  # noqa: E741 - the options of one kind
 
 
+class Closes(Protocol):
+    """What counters are read by, as far as whoever asks for them is concerned."""
+
+    def close(self) -> None:
+        """Let go of it."""
+        ...
+
+
 @dataclass(frozen=True)
 class Asking:
     """A `CounterSource` on a server that runs."""
 
-    connection: sql.Connection
+    connection: Closes
     reads: Callable[[], Counters]
     has_ended: Callable[[], bool]
 
@@ -200,6 +209,8 @@ class ServerSystem(System[O]):
     _said_before: int = 0
     _launch: Launch | None = None
     _limits: tuple[float, float] = (60.0, 60.0)  # of its start and of its readiness, in seconds
+    comes_back = False
+    """Whether it is being started again on its data, and does not answer yet."""
 
     loading = False
     """Whether it was started to be loaded: `stop` then leaves nothing to be tidied up later."""
@@ -277,7 +288,7 @@ class ServerSystem(System[O]):
         """Those of its figures that are as they are now."""
 
     @abstractmethod
-    def reader(self, endpoint: Endpoint, limit: float) -> tuple[sql.Connection, Callable[[], Counters]]:
+    def reader(self, endpoint: Endpoint, limit: float) -> tuple[Closes, Callable[[], Counters]]:
         """A connection of its own, and what reads by it all that the server counts: again and again, so at little cost.
 
         Where the server counts what it did for this connection too, as little as can be.
@@ -430,11 +441,11 @@ class ServerSystem(System[O]):
         return dict(self._effective)
 
     def counters(self, limit: float) -> Asking | None:
-        """By the same way as clients; None where it does not run."""
-        if self._running is None or self._endpoint is None:
+        """By the same way as clients; None where it does not run, and while it comes back."""
+        running, endpoint = self._running, self._endpoint
+        if running is None or endpoint is None or self.comes_back or running.wait(0) is not None:
             return None
-        connection, reads = self.reader(self._endpoint, limit)
-        running = self._running
+        connection, reads = self.reader(endpoint, limit)
         return Asking(connection, reads, lambda: running.wait(_DYING_TAKES_S) is not None)
 
     def cached(self, cold: bool) -> dict[str, Any]:
@@ -469,10 +480,20 @@ class ServerSystem(System[O]):
         if not family.gone_within(limit):
             raise RunError(f"{self.program} was killed, and what it had started did not end within {limit:g} s")
         begun = time.monotonic()
-        again = self.start_again(limit)
-        assert self._endpoint is not None
-        with self._answering(again, self._endpoint, ready):
-            return time.monotonic() - begun
+        with self.coming_back():
+            again = self.start_again(limit)
+            assert self._endpoint is not None
+            with self._answering(again, self._endpoint, ready):
+                return time.monotonic() - begun
+
+    @contextmanager
+    def coming_back(self) -> Iterator[None]:
+        """Meanwhile it may live, and is not expected to answer."""
+        self.comes_back = True
+        try:
+            yield
+        finally:
+            self.comes_back = False
 
     def end_process(self, limit: float, farewell: signal.Signals = signal.SIGKILL) -> int:
         """End its process and let it come back by `start_again`, where it was; its exit status. Raises RunError."""

@@ -44,6 +44,20 @@ def test_what_falls_is_no_counter() -> None:
     assert "cached" not in found
 
 
+def test_what_counts_together_and_is_fewer_now_has_no_rate_across_that() -> None:
+    nodes = [
+        Counters({"jobs": of, "errors": 3}, {"heap": at}, by)
+        for at, (of, by) in enumerate(
+            [(50, "n1 n2"), (70, "n1 n2"), (40, "n2"), (44, "n2"), (90, "n1 n2"), (91, "n1 n2")]
+        )
+    ]
+    found = told([(float(at), counters) for at, counters in enumerate(nodes)])
+    assert found["jobs"] == [20, 4, 1]
+    assert found["now/heap"] == [1, 2, 3, 4, 5]
+    assert found[LOOKS] == [0, 1, 1, 1, 1, 1]
+    assert "errors" not in found
+
+
 def test_figures_that_go_up_and_down_are_told_as_they_were() -> None:
     found = told(
         [(0, Counters({}, {"threads": 9})), (1, Counters({}, {"threads": 4})), (2, Counters({}, {"threads": 6}))]
