@@ -15,6 +15,7 @@ import polars as pl
 import pytest
 
 from dyno import sql
+from dyno.deployments.native import NativeServer
 from dyno.hosts import LocalHost
 from dyno.model.base import InvalidRun, RunError
 from dyno.model.counters import LOOKS
@@ -80,11 +81,11 @@ def serve(place: Place) -> Iterator[Callable[..., tuple[ServerSystem[Any], Endpo
 
 @pytest.fixture
 def watching(host: LocalHost, core: str, workspace: Path) -> Callable[..., DatabaseObserver]:
-    def start(server: ServerSystem[Any], hz: float = 10) -> DatabaseObserver:
+    def start(server: ServerSystem[Any], hz: float = 10, limit: float = LIMIT_S) -> DatabaseObserver:
         observer = make_observer("database", host, core, workspace, hz=hz)
         assert isinstance(observer, DatabaseObserver)
         observer.looks_at(server.counters, lambda: server.is_struck)
-        observer.start(LIMIT_S)
+        observer.start(limit)
         return observer
 
     return start
@@ -227,7 +228,7 @@ def test_a_server_that_dies_is_not_the_observers_error(
     observer = watching(server)
     looked(observer, 2)
     os.kill(pid_of(endpoint), signal.SIGKILL)
-    until(lambda: observer._failure is not None, LIMIT_S)
+    until(lambda: observer._source is None, LIMIT_S)
     samples = observer.stop(LIMIT_S)
     assert samples.filter(pl.col("metric") == LOOKS).height >= 3, "what it said before is kept"
     with pytest.raises(RunError, match="was killed by SIGKILL"):
@@ -241,15 +242,37 @@ def test_a_server_that_lives_and_does_not_answer_the_observer_fails_the_run(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("dyno.systems.server._DYING_TAKES_S", 0.1)
+    server, _ = serve(name)
+    observer = watching(server, limit=1.0)
+    assert isinstance(server.running, NativeServer)
+    server.running.process.send(signal.SIGSTOP)
+    try:
+        until(lambda: observer._failure is not None, LIMIT_S)
+        with pytest.raises(RunError, match="the server could not be asked for its counters: "):
+            observer.stop(LIMIT_S)
+    finally:
+        server.running.process.send(signal.SIGCONT)
+    server.stop(LIMIT_S)
+
+
+def test_a_connection_that_is_taken_from_the_observer_is_made_anew(
+    name: str,
+    serve: Callable[..., Any],
+    watching: Callable[..., DatabaseObserver],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("dyno.systems.server._DYING_TAKES_S", 0.1)
     server, endpoint = serve(name)
     observer = watching(server)
     with sql.connect(endpoint, limit=LIMIT_S) as connection:
         for (other,) in connection.rows(OTHERS[name]):
             with suppress(RunError):  # it may be leaving
                 connection.rows(KILL[name].format(other))
-    until(lambda: observer._failure is not None, LIMIT_S)
-    with pytest.raises(RunError, match="the server could not be asked for its counters: "):
-        observer.stop(LIMIT_S)
+    until(lambda: observer._readings[-1].connection > 0, LIMIT_S)
+    insert(endpoint, ROWS)
+    all_left(name, endpoint)
+    looked(observer, 2)
+    assert amounts(observer.stop(LIMIT_S))[INSERTED[name]] == pytest.approx(ROWS, abs=0.01)
     server.stop(LIMIT_S)
 
 

@@ -157,6 +157,14 @@ def test_what_a_killed_questdb_acknowledged_is_looked_for_and_what_is_absent_is_
         assert "that were acknowledged are absent" in str(checked.wrong)
 
 
+def is_silent(connection: sql.Connection) -> bool:
+    try:
+        connection.rows("SELECT 1")
+    except sql.SqlError:
+        return True
+    return False
+
+
 @pytest.mark.parametrize(
     ("name", "rows"), [("questdb", "committed_rows_total"), ("postgresql", "database.tup_inserted")]
 )
@@ -198,9 +206,13 @@ def test_a_server_alone_is_struck_and_mended_while_rows_come(
         checked = made.check(runner, endpoint, seed=1)
         assert (checked.wrong, checked.status["ledger.acknowledged"]) == (None, 9 * ROWS)
         assert min(system.status().values()) >= 0, "it counts from 0 since it came back"
-        frozen = system.strike(Fault(kind="freeze"), random.Random(1))
-        # A thread of it that is on a CPU may answer once more before the signal reaches it.
-        until(lambda: not system.whole())
+        with sql.connect(system._endpoint, limit=1.0) as connection:
+            connection.rows("SELECT 1")
+            frozen = system.strike(Fault(kind="freeze"), random.Random(1))
+            # A thread of it that is on a CPU may answer once more before the signal reaches it; then nobody is answered
+            # any more, whoever was connected before neither.
+            until(lambda: is_silent(connection))
+        assert not system.whole()
         system.mend(frozen, LIMIT_S)
         until(system.whole)
         # What is struck and not mended ends with it, and is no error of its own.

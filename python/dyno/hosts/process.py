@@ -128,9 +128,17 @@ class Process:
         return self._reap()
 
     def send(self, number: signal.Signals) -> None:
-        """Send a signal to it and its children, and wait for nothing: a signal's handler may."""
+        """Send a signal to it and the children of its session, and wait for nothing: a signal's handler may.
+
+        What stops processes and has them go on reaches all that it started: those of PostgreSQL lead sessions of their
+        own, and would serve their clients while it stands still.
+        """
         if self._popen.returncode is None:
             self._signal(number)
+            if number in (signal.SIGSTOP, signal.SIGCONT):
+                for pid in _started_by(self.pid):
+                    with contextlib.suppress(ProcessLookupError):
+                        os.kill(pid, number)
 
     def kill(self) -> None:
         """End it and its children at once."""
@@ -198,6 +206,19 @@ class Process:
                 os.close(self._pidfd)
                 self._pidfd = -1
         return status
+
+
+def _started_by(pid: int) -> Iterator[int]:
+    """Its children and theirs, each before its own are looked for: one that was stopped by then starts no more."""
+    try:
+        children = [
+            int(child) for of in Path(f"/proc/{pid}/task").glob("*/children") for child in of.read_text().split()
+        ]
+    except OSError:
+        return  # it has ended
+    for child in children:
+        yield child
+        yield from _started_by(child)
 
 
 def _state(pid: int) -> str:

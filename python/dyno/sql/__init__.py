@@ -100,29 +100,9 @@ def _mysql(settings: dict[str, Any], limit: float) -> Connection:
 
 
 def _postgresql(settings: dict[str, Any], limit: float) -> Connection:
-    import psycopg  # here, for the same reason
+    from dyno.sql import over_libpq  # here, for the same reason
 
-    if "socket" in settings:
-        # libpq makes the file's name of the folder and the port.
-        folder, _, name = str(settings["socket"]).rpartition("/")
-        host, port = folder, int(name.rpartition(".")[2])
-    else:
-        host, port = settings["host"], settings["port"]
-    try:
-        opened = psycopg.connect(
-            host=host,
-            port=port,
-            user=settings["user"],
-            password=settings.get("password", ""),
-            dbname=settings["database"],
-            connect_timeout=max(2, round(limit)),  # libpq takes no fractions, and reads 1 as 2
-            options=f"-c statement_timeout={round(limit * 1000)}",
-            autocommit=True,
-            prepare_threshold=None,  # else a statement asked for the sixth time is another one, whose plan is kept
-        )
-    except (psycopg.Error, OSError) as error:
-        raise SqlError(in_words(error)) from error
-    return Connection(opened.close, opened.cursor, psycopg.Error, buffered=True)
+    return over_libpq.connect(settings, limit)
 
 
 def _sqlite(settings: dict[str, Any], limit: float) -> Connection:
