@@ -15,7 +15,7 @@ from dyno.model import responses
 from dyno.model.base import UserError
 from dyno.model.pairs import pairs
 from dyno.model.registry import find
-from dyno.model.study import Cell, Kinds, KindSpec, Mismatch, Study
+from dyno.model.study import Cell, Kinds, KindSpec, Mismatch, Pin, Study
 from dyno.model.table_options import TableOptions
 from dyno.observers.base import Observer
 from dyno.systems.base import System
@@ -206,9 +206,25 @@ class Rooms:
             system = self.systems[cell.system.kind]
             names |= dict.fromkeys(system.needs(system.Options.model_validate(cell.system.options)))
             names |= dict.fromkeys(self._workload(cell).needs())
+            names |= dict.fromkeys(self._of_place(cell, folder))
         for spec in study.observe:
             names |= dict.fromkeys(self.observers[spec.kind].needs)
         return lacking(list(names), folder)
+
+    def _of_place(self, cell: Cell, folder: Path) -> Iterator[str]:
+        """The checks that what a cell asks of its host and deployment hangs on."""
+        host, machine = cell.host, cell.host.machine
+        if self.deployments[cell.deployment].in_container:
+            yield "root"
+            yield _engine(host.containers, folder)
+        if host.file_system is not None:
+            yield from ("root", "loop devices", host.file_system.kind)
+        if machine.cpus is not None or machine.memory is not None or host.pin != Pin():
+            yield from ("root", "CPU and memory limits")
+        if machine.disk.limits:
+            yield from ("root", "disk limits")
+        if host.sysctl:
+            yield "root"
 
     def lives(self, cell: Cell) -> Lives:
         """How the system of a cell lives."""
@@ -283,3 +299,10 @@ class Rooms:
             interventions={name: kind.Options for name, kind in self.interventions.items()},
             mismatches=self.mismatches,
         )
+
+
+def _engine(asked: str | None, folder: Path) -> str:
+    """The check of the engine of containers that a study gets: Docker where it is installed, unless it names one."""
+    if asked is None:
+        asked = "podman" if lacking(["Docker"], folder) and not lacking(["Podman"], folder) else "docker"
+    return {"docker": "Docker", "podman": "Podman"}[asked]

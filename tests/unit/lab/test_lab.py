@@ -6,7 +6,7 @@ import json
 import os
 import sys
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -15,8 +15,9 @@ import pytest
 
 from dyno.analysis import analyse
 from dyno.hosts import LocalHost, undo
-from dyno.hosts.doctor import _looks
+from dyno.hosts.doctor import Check, _looks
 from dyno.lab import Interrupt, Lab, Listener, Rooms
+from dyno.lab import rooms as rooms_of_lab
 from dyno.lab.disk import DiskGuard
 from dyno.model.base import InvalidRun, RunError, UserError
 from dyno.model.counters import Counters
@@ -857,6 +858,50 @@ def test_what_a_study_needs_and_is_not_here_is_found_as_the_doctor_finds_it(
     lab.workload_class = Needing
     (lacks,) = lab.rooms().lacking(tried(), tmp_path)
     assert (lacks.name, lacks.found) == ("YCSB", "YCSB_HOME is not set")
+
+
+@pytest.mark.parametrize(
+    ("host", "needed"),
+    [
+        ({}, set()),
+        ({"file_system": {"kind": "xfs", "size": "1 GiB"}}, {"root", "loop devices", "xfs"}),
+        ({"machine": {"cpus": 1}}, {"root", "CPU and memory limits"}),
+        ({"pin": {"driver": "0"}}, {"root", "CPU and memory limits"}),
+        ({"machine": {"disk": {"write_iops": 100}}}, {"root", "disk limits"}),
+        ({"sysctl": {"vm.swappiness": 1}}, {"root"}),
+    ],
+)
+def test_what_a_host_is_asked_for_hangs_on_what_the_doctor_looks_at(
+    host: dict[str, Any], needed: set[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(rooms_of_lab, "lacking", lacks_all)
+    found = Rooms.open().lacking(make_study(host=host), tmp_path)
+    assert {check.name for check in found} == needed <= set(_looks())
+
+
+@pytest.mark.parametrize(
+    ("asked", "absent", "engine"),
+    [
+        ({}, set(), "Docker"),
+        ({}, {"Docker"}, "Podman"),
+        ({}, {"Docker", "Podman"}, "Docker"),
+        ({"containers": "podman"}, set(), "Podman"),
+        ({"containers": "docker"}, {"Docker"}, "Docker"),
+    ],
+)
+def test_a_study_in_containers_hangs_on_the_engine_that_it_would_get(
+    asked: dict[str, Any], absent: set[str], engine: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    study = make_study(host=asked)
+    cell = study.cells[0].model_copy(update={"deployment": "container-volume"})
+    monkeypatch.setattr(
+        rooms_of_lab, "lacking", lambda names, folder: lacks_all([name for name in names if name in absent], folder)
+    )
+    assert [*Rooms.open()._of_place(cell, tmp_path)] == ["root", engine]
+
+
+def lacks_all(names: Sequence[str], _folder: Path) -> list[Check]:
+    return [Check(name, False, "not here") for name in names]
 
 
 def test_whatever_a_kind_needs_is_something_that_the_doctor_looks_at() -> None:
