@@ -136,7 +136,7 @@ def _of_cpus(cell: Cell, run: RunRecord, used: Usage, of: str) -> Iterator[tuple
     cpu, cpus = per_s[f"{of}.cpu"], used.cpus
     if (busiest := means.get(f"{of}.proc.cpu_max_thread")) is not None:
         yield "busiest", busiest
-    quota = _limit(run, "cpus.limit", cell.host.machine.cpus)
+    quota = _quota(cell, run)
     if quota is not None and (not cpus or quota < cpus):
         yield "quota", quota
         yield "quota_used", 100 * cpu / quota
@@ -222,6 +222,15 @@ def _locked(run: RunRecord, used: Usage) -> float | None:
         return used.per_s["server.lock_wait"]
     waited_ms = run.status.get("innodb_row_lock_time")
     return None if waited_ms is None or run.driver_s <= 0 else waited_ms / 1000 / run.driver_s
+
+
+def _quota(cell: Cell, run: RunRecord) -> float | None:
+    """Of all processes together, in CPUs: what is in force of one of several nodes is that node's alone."""
+    nodes, each = (run.deployed.get(fact) for fact in ("nodes", "node.cpus"))
+    if not isinstance(nodes, int) or not isinstance(each, float | int):
+        return _limit(run, "cpus.limit", cell.host.machine.cpus)
+    together = cell.host.machine.cpus
+    return min(float(nodes * each), math.inf if together is None else together)
 
 
 def _limit(run: RunRecord, fact: str, asked: float | None) -> float | None:

@@ -114,6 +114,16 @@ def test_figures_of_the_run_come_before_those_asked_for() -> None:
     assert figures(without, status={"innodb_row_lock_time": 4000.0})["locked"] == pytest.approx(0.4)
 
 
+@pytest.mark.parametrize(("together", "quota"), [(None, 1.5), (4, 1.5), (1.2, 1.2)])
+def test_what_one_of_several_nodes_may_is_not_all_that_they_may_together(together: float | None, quota: float) -> None:
+    deployed = {"cpus.limit": 0.5, "nodes": 3, "node.cpus": 0.5}
+    host = None if together is None else {"machine": {"cpus": together}}
+    assert figures(deployed=deployed, host=host, cpus=4)["quota"] == pytest.approx(quota)
+    # Nodes without limits of their own have that of all together.
+    deployed = {"cpus.limit": 1.2, "nodes": 3, "node.cpus": "none"}
+    assert figures(deployed=deployed, host=host, cpus=4)["quota"] == pytest.approx(1.2)
+
+
 def test_a_group_below_that_of_the_quota_does_not_know_how_long_it_was_held_back() -> None:
     assert "throttled" not in figures({**PER_S, "server.throttled": 0.0})
     assert figures({**PER_S, "server.throttled": 0.0}, status={"machine.throttled_s": 0.0})["throttled"] == 0.0
