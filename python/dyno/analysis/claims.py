@@ -12,16 +12,18 @@ Multiparameter hypothesis testing and acceptance sampling, Technometrics 24, 198
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Literal
 
 import polars as pl
 
+from dyno.analysis import overall
 from dyno.analysis.cells import intervals
 from dyno.analysis.comparisons import NO_MEANS, Measured, between
 from dyno.analysis.derived import Made, Over, Removed
+from dyno.analysis.overall import pool
 from dyno.analysis.removal import chains
 from dyno.analysis.sentences import NOT_JUDGED, capital, levels
 from dyno.analysis.table import Table
@@ -30,9 +32,11 @@ from dyno.analysis.unmeasured import why_unmeasured
 from dyno.model import bounds, measures
 from dyno.model.assemblies import ORDER, OURS, TITLES
 from dyno.model.findings import ClaimResult, ClaimVerdict, Evidence, Interval, format_estimate, format_ratio
+from dyno.model.pairs import Pair
 from dyno.model.published import (
     CANNOT_JUDGE,
     LARGEST,
+    TOGETHER,
     AllOf,
     AnyOf,
     CallsAre,
@@ -59,13 +63,22 @@ _LAST_DIGIT = 1e-6
 
 @dataclass(frozen=True)
 class _Part:
-    """The mean of cell number `b`, or the ratio b / a, and its bound; of what is `made` of responses where it is."""
+    """The mean of cell number `b`, or the ratio b / a, and its bound; of what is `made` of responses where it is.
+
+    Where there are `others`, of the same factors, it is the geometric mean of their ratios and this one.
+    """
 
     response: str
     b: int
     a: int | None
     bound: bounds.Bound
     made: Over | Removed | Made | None = None
+    others: tuple[_Part, ...] = ()
+
+    @property
+    def pairs(self) -> tuple[_Part, ...]:
+        """All that its figure is of: itself, where there are no others."""
+        return (self, *self.others)
 
     @property
     def title(self) -> str:
@@ -221,6 +234,9 @@ def _lowered(study: Study, predicate: Predicate) -> _Node:
 
 
 def _over(cells: str, parts: Sequence[_Node]) -> _Node:
+    if cells == TOGETHER:
+        pairs = tuple(each for each in parts if isinstance(each, _Part))
+        return replace(pairs[0], others=pairs[1:]) if pairs else parts[0]
     return _Group("all" if cells == "every cell" else "any", tuple(parts))
 
 
@@ -361,6 +377,8 @@ def _measured(study: Study, tables: _Tables, parts: Sequence[_Part], confidence:
         elif part.a is not None:
             a = cells[part.a]
             found[part] = _ratio(between(study, table, part.response, a, b, _names(a, b)), title, a, b, confidence)
+            if part.others and not isinstance(found[part], str):
+                found[part] = _together(study, table, part, confidence)
         else:
             runs = counted(len(table.of(part.response, part.b)), "ok run")
             found[part] = means[part.response, part.made].get(part.b, f"{b.name} has {runs} with {title}, and needs 2")
@@ -374,6 +392,20 @@ def _ratio(measured: Measured, title: str, a: Cell, b: Cell, confidence: float) 
     ratio = measured.ratio(confidence)
     if ratio is None:
         return measured.why_not or NO_MEANS
+    return ratio.ratio, (ratio.lo, ratio.hi)
+
+
+def _together(study: Study, table: Table, part: _Part, confidence: float) -> Estimate:
+    """The geometric mean over all pairs, of which one has a ratio."""
+    cells, pairs = study.numbered(), []
+    for each in part.pairs:
+        assert each.a is not None, "means are not taken together"
+        a, b = cells[each.a], cells[each.b]
+        pairs.append(Pair(next(name for name, level in a.levels.items() if b.levels.get(name) != level), a, b))
+    pooled = pool(study, table, part.response, overall.Part({}, tuple(pairs)))
+    if pooled is None or pooled.used < len(pairs):
+        return f"{part.title} of {counted(len(pairs), 'pair')} together takes two blocks in which each of them is"
+    ratio = pooled.shift.ratio(confidence)
     return ratio.ratio, (ratio.lo, ratio.hi)
 
 
@@ -410,8 +442,8 @@ def _evidence(cells: Mapping[int, Cell], part: _Part, found: Estimate) -> Eviden
     return Evidence(
         response=part.response,
         unit=part.unit if part.a is None else RATIO,
-        b=cells[part.b].levels,
-        a=None if part.a is None else cells[part.a].levels,
+        b=_shared(cells[each.b].levels for each in part.pairs),
+        a=None if part.a is None else _shared(cells[each.a].levels for each in part.pairs if each.a is not None),
         value=value,
         ci=interval,
         wanted=part.bound.text,
@@ -484,9 +516,18 @@ class _Reason:
             return f"{part.title}{where}: {format_estimate(value, interval)}{_written(part.unit)}"
         a = self.cells[part.a]
         first, second = _names(a, b)
-        shared = {factor: level for factor, level in b.levels.items() if a.levels.get(factor) == level}
+        of_all = (self.cells[each].levels for some in part.pairs for each in (some.a, some.b) if each is not None)
+        shared = _shared(of_all)
         where = f" with {levels(shared)}" if shared else ""
+        if part.others:
+            where = f"{where} over {len(part.others) + 1} combinations together"
         return f"{part.title} of {second} against {first}{where}: {format_ratio(value, interval)}"
+
+
+def _shared(each: Iterable[Mapping[str, str]]) -> dict[str, str]:
+    """The levels that all have."""
+    first, *rest = each
+    return {factor: level for factor, level in first.items() if all(other.get(factor) == level for other in rest)}
 
 
 def _written(unit: str) -> str:

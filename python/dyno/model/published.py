@@ -7,7 +7,7 @@ hold, or neither.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Final, Literal
 
 from pydantic import BeforeValidator, ConfigDict, Field, WithJsonSchema
 
@@ -18,6 +18,8 @@ from dyno.model.targets import Chosen, OneEach
 from dyno.model.units import Share
 
 Scope = Literal["every cell", "some cell"]
+TOGETHER: Final = "all together"
+RatioScope = Literal["every cell", "some cell", "all together"]
 Here = Literal["yes", "counters", "hosts", "disk", "kvm"]
 
 CANNOT_JUDGE: dict[str, str] = {
@@ -30,6 +32,7 @@ CANNOT_JUDGE: dict[str, str] = {
 
 _OVER = "each run's figure is divided by that of this response, say cycles by instructions"
 IN_DESCRIPTION = "whether it is said of every cell or of some cell"
+RATIO_IN_DESCRIPTION = f"{IN_DESCRIPTION}; all together: of the geometric mean of all ratios, within blocks"
 
 
 class Aliased(Frozen):
@@ -53,7 +56,7 @@ class RatioIs(Aliased):
 
     ratio: RatioOf
     wanted: Annotated[str, Field(alias="is", description="a bound without unit: > 1, or 0.94 to 0.96")]
-    cells: Annotated[Scope, Field(alias="in", description=IN_DESCRIPTION)] = "every cell"
+    cells: Annotated[RatioScope, Field(alias="in", description=RATIO_IN_DESCRIPTION)] = "every cell"
 
 
 class WithinOf(RatioOf):
@@ -66,7 +69,7 @@ class WithinIs(Aliased):
     """Two things are as good as equal."""
 
     within: WithinOf
-    cells: Annotated[Scope, Field(alias="in", description=IN_DESCRIPTION)] = "every cell"
+    cells: Annotated[RatioScope, Field(alias="in", description=RATIO_IN_DESCRIPTION)] = "every cell"
 
 
 class MeanOf(Frozen):

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import scipy.stats
 from small_studies import Runs, study
 
 import dyno.study
@@ -235,6 +236,31 @@ def test_one_of_many_confirms_some_cell_only_beyond_luck() -> None:
     assert found.reason.startswith("Of 8 intervals 1 is as it says, 7 are too wide to tell")
     values[9] = HIGH
     assert judged(values, claim, factors).verdict == "confirmed"
+
+
+def test_what_is_said_in_general_is_asked_of_the_geometric_mean_over_all_combinations() -> None:
+    factors = {"journal": ["delete", "wal"], "seed": [1, 2, 3, 4]}
+    values = dict.fromkeys(range(4), LOW) | dict.fromkeys(range(4, 8), LOW[::-1])
+    values[4] = [3 * value for value in LOW]
+    for i, shift in ((5, 0.9), (6, 1.0), (7, 1.1)):
+        values[i] = [
+            shift * value * wobble for value, wobble in zip(LOW, [1.01, 0.99, 1.0, 1.02, 0.98, 1.0], strict=True)
+        ]
+    assert judged(values, ratio("wal", "delete", "> 1"), factors).verdict != "confirmed", "not of each"
+    found = judged(values, ratio("wal", "delete", "> 1", "all together"), factors)
+    assert found.verdict == "confirmed"
+    (evidence,) = found.evidence
+    logs = np.log([values[4 + i] for i in range(4)]) - np.log([values[i] for i in range(4)])
+    by_block = logs.mean(axis=0)
+    half = scipy.stats.t.ppf(0.975, len(by_block) - 1) * by_block.std(ddof=1) / np.sqrt(len(by_block))
+    assert evidence.value == pytest.approx(np.exp(by_block.mean()))
+    assert evidence.ci == pytest.approx((np.exp(by_block.mean() - half), np.exp(by_block.mean() + half)))
+    assert (evidence.a, evidence.b) == ({"journal": "delete"}, {"journal": "wal"})
+    assert found.reason.lower().startswith("throughput of wal against delete over 4 combinations together: ")
+    values[6] = []
+    found = judged(values, ratio("wal", "delete", "> 1", "all together"), factors)
+    assert found.verdict == "open"
+    assert found.reason.startswith("Not known: ")
 
 
 def test_cells_without_enough_runs_leave_it_open() -> None:

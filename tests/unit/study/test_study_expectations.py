@@ -645,7 +645,7 @@ PREDICATES = {
     ),
     "cells of no kind": (
         f"{{ratio: {RATIO}, is: < 5, in: most cells}}",
-        "predicate.in: should be one of every cell, some cell; not 'most cells'",
+        "predicate.in: should be one of every cell, some cell, all together; not 'most cells'",
     ),
     "a removal of what is no component": (
         "{removal: {transaction: payment, component: [keys, logs]}, is: '> 10%'}",
