@@ -19,11 +19,10 @@ from typing import Literal
 
 import polars as pl
 
-from dyno.analysis import overall
 from dyno.analysis.cells import intervals
 from dyno.analysis.comparisons import NO_MEANS, Measured, between
 from dyno.analysis.derived import Made, Over, Removed
-from dyno.analysis.overall import pool
+from dyno.analysis.overall import Part, pool
 from dyno.analysis.removal import chains
 from dyno.analysis.sentences import NOT_JUDGED, capital, levels
 from dyno.analysis.table import Table
@@ -375,14 +374,20 @@ def _measured(study: Study, tables: _Tables, parts: Sequence[_Part], confidence:
             why = next(filter(None, reasons), "")
             found[part] = f"{title} was not measured{f', since {why}' if why else ''}"
         elif part.a is not None:
-            a = cells[part.a]
-            found[part] = _ratio(between(study, table, part.response, a, b, _names(a, b)), title, a, b, confidence)
-            if part.others and not isinstance(found[part], str):
-                found[part] = _together(study, table, part, confidence)
+            ratios = [_ratio_of(study, table, each, confidence) for each in part.pairs]
+            unknown = next((each for each in ratios if isinstance(each, str)), None)
+            alone = ratios[0] if len(ratios) == 1 else None
+            found[part] = unknown or alone or _together(study, table, part, confidence)
         else:
             runs = counted(len(table.of(part.response, part.b)), "ok run")
             found[part] = means[part.response, part.made].get(part.b, f"{b.name} has {runs} with {title}, and needs 2")
     return found
+
+
+def _ratio_of(study: Study, table: Table, part: _Part, confidence: float) -> Estimate:
+    assert part.a is not None, "a mean is no ratio"
+    a, b = study.numbered()[part.a], study.numbered()[part.b]
+    return _ratio(between(study, table, part.response, a, b, _names(a, b)), part.title, a, b, confidence)
 
 
 def _ratio(measured: Measured, title: str, a: Cell, b: Cell, confidence: float) -> Estimate:
@@ -396,13 +401,13 @@ def _ratio(measured: Measured, title: str, a: Cell, b: Cell, confidence: float) 
 
 
 def _together(study: Study, table: Table, part: _Part, confidence: float) -> Estimate:
-    """The geometric mean over all pairs, of which one has a ratio."""
+    """The geometric mean over all pairs, each of which has a ratio."""
     cells, pairs = study.numbered(), []
     for each in part.pairs:
         assert each.a is not None, "means are not taken together"
         a, b = cells[each.a], cells[each.b]
         pairs.append(Pair(next(name for name, level in a.levels.items() if b.levels.get(name) != level), a, b))
-    pooled = pool(study, table, part.response, overall.Part({}, tuple(pairs)))
+    pooled = pool(study, table, part.response, Part({}, tuple(pairs)))
     if pooled is None or pooled.used < len(pairs):
         return f"{part.title} of {counted(len(pairs), 'pair')} together takes two blocks in which each of them is"
     ratio = pooled.shift.ratio(confidence)

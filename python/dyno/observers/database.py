@@ -101,7 +101,8 @@ class DatabaseObserver(Observer[DatabaseOptions]):
             return pl.DataFrame(schema=SAMPLE_COLUMNS)
         self._over.set()
         self._thread.join(limit)
-        if self._thread.is_alive() and not self._is_struck() and not self._is_away(self._source):
+        # Without a source it waits for a new connection: too long by now.
+        if self._thread.is_alive() and not self._is_struck() and not ((source := self._source) and source.ended()):
             self._failure = RunError(f"it did not answer within {limit:g} s")
         self._leave()
         if self._failure is not None:
@@ -142,12 +143,8 @@ class DatabaseObserver(Observer[DatabaseOptions]):
         except RunError:
             self._source = None
             with closing(source):
-                if not self._is_away(source):
+                if not source.ended():
                     raise
-
-    @staticmethod
-    def _is_away(source: CounterSource | None) -> bool:
-        return source is None or source.ended()
 
     def _look(self, source: CounterSource) -> Reading:
         asked = time.time_ns()

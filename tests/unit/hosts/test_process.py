@@ -334,16 +334,18 @@ def test_a_process_that_outlives_its_killing_is_told_with_its_state_and_not_wait
 
 def test_what_is_frozen_stands_still_with_all_that_it_started(start: Start) -> None:
     """A server whose children lead sessions of their own went on serving its clients."""
-    inner = "import os, subprocess, sys, time; os.setsid(); print(os.getpid(), flush=True); time.sleep(60)"
-    outer = f"import subprocess, sys, time; subprocess.Popen([sys.executable, '-c', {inner!r}]); time.sleep(60)"
+    inner = "import os, signal; os.setsid(); print(os.getpid(), flush=True); signal.pause()"
+    outer = f"import signal, subprocess, sys; subprocess.Popen([sys.executable, '-c', {inner!r}]); signal.pause()"
     process = start(PYTHON, "-c", outer)
     child = int(first_line(process))
-    assert os.getsid(child) == child
-    process.send(signal.SIGSTOP)
-    until(lambda: all(state_of(pid) == "T" for pid in (process.pid, child)))
-    process.send(signal.SIGCONT)
-    until(lambda: all(state_of(pid) == "S" for pid in (process.pid, child)))
-    os.kill(child, signal.SIGKILL)
+    try:
+        assert os.getsid(child) == child
+        process.send(signal.SIGSTOP)
+        until(lambda: all(state_of(pid) == "T" for pid in (process.pid, child)))
+        process.send(signal.SIGCONT)
+        until(lambda: all(state_of(pid) == "S" for pid in (process.pid, child)))
+    finally:
+        os.kill(child, signal.SIGKILL)
 
 
 def state_of(pid: int) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -130,3 +131,27 @@ def test_a_store_that_is_silent_while_it_is_struck_was_observed_all_the_same(tmp
     source.struck = True
     found = looked(source, tmp_path, times=12)
     assert found.filter(found["metric"] == LOOKS).height == source.looks - 3 - 6
+
+
+def test_a_server_that_lets_nobody_connect_anew_in_time_was_not_observed(tmp_path: Path) -> None:
+    """While it connects there is nobody to say whether the server has ended."""
+    over = threading.Event()
+
+    class Closed(Source):
+        def connects(self, _limit: float) -> Source | None:
+            if self.looks >= 5:
+                self.looks += 1
+                over.wait(30)
+            return super().connects(_limit)
+
+    source = Closed({5})
+    host: Any = SimpleNamespace(name="here")
+    observer = DatabaseObserver(DatabaseOptions(hz=10), host, "", tmp_path, tmp_path)
+    observer.looks_at(source.connects, lambda: False)
+    observer.start(5.0)
+    until(lambda: source.looks >= 6)
+    try:
+        with pytest.raises(RunError, match=r"did not answer within 0\.1 s"):
+            observer.stop(0.1)
+    finally:
+        over.set()
