@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 PYTHON ?= python3
 
-.PHONY: help quickstart test setup every-assembly servers mysql tools format lint types test-rust test-python test-machine test-programs test-clusters test-alone test-drbd test-faults fuzz benchmarks lock clean
+.PHONY: help quickstart test setup every-assembly servers mysql tools format lint types test-rust test-python test-machine test-programs test-clusters test-time-series test-alone test-drbd test-faults fuzz benchmarks lock clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -64,17 +64,20 @@ test-rust: mysql ## tests of the Rust workspace, on real servers
 
 test-python: setup tools mysql ## tests of the Python package, on real systems
 	@rm -rf build/tests
-	@$(MAKE) --no-print-directory --keep-going --jobs 3 --output-sync=target test-machine test-programs test-clusters || { tests/tell-failed; exit 2; }
+	@$(MAKE) --no-print-directory --keep-going --jobs 4 --output-sync=target test-machine test-programs test-clusters test-time-series || { tests/tell-failed; exit 2; }
 	@$(MAKE) --no-print-directory test-alone
 
 test-machine: # those that start servers, watch the machine and change it
 	$(BIN)/pytest -m machine --junitxml=build/tests/machine.xml
 
 test-programs: # all others, which have to wait for nobody
-	$(BIN)/pytest -m "not machine and not clusters and not alone and not apart" --junitxml=build/tests/programs.xml
+	$(BIN)/pytest -m "not machine and not clusters and not time_series and not alone and not apart" --junitxml=build/tests/programs.xml
 
 test-clusters: # those whose servers have networks of their own, and mostly wait for one another
 	$(BIN)/pytest -m clusters --junitxml=build/tests/clusters.xml
+
+test-time-series: # those that load rows into stores of time series
+	$(BIN)/pytest -m time_series --junitxml=build/tests/time-series.xml
 
 test-alone: # those that whoever else is busy on the machine would prove wrong
 	$(BIN)/pytest -m alone

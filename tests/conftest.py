@@ -47,16 +47,20 @@ All that wait to be alone on the machine are among them: in another process one 
 
 CLUSTERS = (
     "contract/test_clusters.py",
-    "contract/test_cratedb.py",
     "contract/test_failover.py",
+    "studies/test_mysql_failover.py",
+    "studies/test_mysql_high_availability.py",
+)
+"""Tests that start several servers, and mostly wait for these: they have a process for themselves."""
+
+TIME_SERIES = (
+    "contract/test_cratedb.py",
     "contract/test_queries.py",
     "contract/test_time_series.py",
     "contract/test_tsbs.py",
-    "studies/test_mysql_failover.py",
-    "studies/test_mysql_high_availability.py",
     "studies/test_time_series.py",
 )
-"""Tests that start several servers, and mostly wait for these: they have a process for themselves."""
+"""Tests of stores of time series, which wait for rows to be merged and servers to come back: another process has them."""
 
 APART = ("contract/test_drbd.py", "contract/test_every_fault.py")
 """Tests that take many minutes, and that are run by themselves: `make test-drbd`, `make test-faults`."""
@@ -87,6 +91,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.alone)
         elif path.startswith(CLUSTERS):
             item.add_marker(pytest.mark.clusters)
+        elif path.startswith(TIME_SERIES):
+            item.add_marker(pytest.mark.time_series)
         elif path.startswith(ON_THE_MACHINE):
             item.add_marker(pytest.mark.machine)
 

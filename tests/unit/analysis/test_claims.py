@@ -298,3 +298,17 @@ def test_a_rate_that_was_given_leaves_a_ratio_of_throughputs_open() -> None:
     (found,) = analyse(plan, [run.model_copy(update={"loop": "open"}) for run in runs], ended=None).claims
     assert found.verdict == "open"
     assert "the rate of delete or wal was given" in found.reason
+
+
+@pytest.mark.parametrize("where", ["every cell", "all together"])
+def test_one_pair_whose_rate_was_given_leaves_what_is_said_of_all_pairs_open(where: str) -> None:
+    claim = Claim.model_validate({"id": "x", "says": "y", "predicate": ratio("wal", "delete", "> 1", where)})
+    plan = study({"journal": ["delete", "wal"], "seed": [1, 2]}, compare="journal", min=6, max=6)
+    plan = plan.model_copy(update={"published": Published(findings=(claim,))})
+    runs = Runs(plan).add_cells({0: LOW, 1: LOW, 2: HIGH, 3: HIGH})
+    (found,) = analyse(plan, runs, ended=None).claims
+    assert found.verdict == "confirmed"
+    last = [run.model_copy(update={"loop": "open"}) if run.slot.cell in {1, 3} else run for run in runs]
+    (found,) = analyse(plan, last, ended=None).claims
+    assert found.verdict == "open"
+    assert "the rate of delete or wal was given" in found.reason
