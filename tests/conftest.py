@@ -60,7 +60,7 @@ TIME_SERIES = (
     "contract/test_tsbs.py",
     "studies/test_time_series.py",
 )
-"""Tests of stores of time series, which wait for rows to be merged and servers to come back: another process has them."""
+"""Tests of stores of time series, which wait for rows to be merged: another process has them."""
 
 APART = ("contract/test_drbd.py", "contract/test_every_fault.py")
 """Tests that take many minutes, and that are run by themselves: `make test-drbd`, `make test-faults`."""

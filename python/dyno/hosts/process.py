@@ -18,6 +18,7 @@ from dyno.hosts.gist import gist
 from dyno.model.base import RunError
 
 _GRACE_S = 5.0
+_STOPPING_S = 5.0  # a stop is taken by each thread when it next has a CPU or leaves the kernel
 _DYING_S = 60.0  # from SIGKILL to the end: memory of many GB is given back, a sync that goes on is waited for
 _LOOKS_AT_ENVIRONMENT = 1000
 _BETWEEN_LOOKS_S = 0.001
@@ -131,14 +132,21 @@ class Process:
         """Send a signal to it and the children of its session, and wait for nothing: a signal's handler may.
 
         What stops processes and has them go on reaches all that it started: those of PostgreSQL lead sessions of their
-        own, and would serve their clients while it stands still.
+        own, and would serve their clients while it stands still. Of a stop it is waited until it is in force: a thread
+        that is on another CPU goes on until then. Raises RunError where one of them does within five seconds.
         """
-        if self._popen.returncode is None:
-            self._signal(number)
-            if number in (signal.SIGSTOP, signal.SIGCONT):
-                for pid in _started_by(self.pid):
-                    with contextlib.suppress(ProcessLookupError):
-                        os.kill(pid, number)
+        if self._popen.returncode is not None:
+            return
+        self._signal(number)
+        if number not in (signal.SIGSTOP, signal.SIGCONT):
+            return
+        all_of_it = [self.pid]
+        for pid in _started_by(self.pid):
+            all_of_it.append(pid)
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, number)
+        if number == signal.SIGSTOP:
+            self._stands_still(all_of_it)
 
     def kill(self) -> None:
         """End it and its children at once."""
@@ -159,6 +167,16 @@ class Process:
         if lines == 1:
             return gist(text)
         return " / ".join(text.splitlines()[-lines:])
+
+    def _stands_still(self, all_of_it: Sequence[int]) -> None:
+        deadline = time.monotonic() + _STOPPING_S
+        for pid in all_of_it:
+            while _goes_on(pid) and not self._has_ended(_BETWEEN_LOOKS_S):
+                if time.monotonic() > deadline:
+                    raise RunError(
+                        f"{Path(self.argv[0]).name} (process {pid}) did not stand still within {_STOPPING_S:g} s of "
+                        f"being stopped: {_state(pid)}"
+                    )
 
     def _shows_environment(self) -> bool:
         try:
@@ -219,6 +237,15 @@ def _started_by(pid: int) -> Iterator[int]:
     for child in children:
         yield child
         yield from _started_by(child)
+
+
+def _goes_on(pid: int) -> bool:
+    """Whether a thread of it runs, or waits for something that would have it run on: states R and S of proc(5)."""
+    for thread in Path(f"/proc/{pid}/task").glob("*/stat"):
+        with contextlib.suppress(OSError):  # it has ended
+            if thread.read_text().rpartition(")")[2].split()[0] in "RS":
+                return True
+    return False
 
 
 def _state(pid: int) -> str:

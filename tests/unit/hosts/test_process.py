@@ -341,11 +341,38 @@ def test_what_is_frozen_stands_still_with_all_that_it_started(start: Start) -> N
     try:
         assert os.getsid(child) == child
         process.send(signal.SIGSTOP)
-        until(lambda: all(state_of(pid) == "T" for pid in (process.pid, child)))
+        assert [state_of(pid) for pid in (process.pid, child)] == ["T", "T"]
         process.send(signal.SIGCONT)
         until(lambda: all(state_of(pid) == "S" for pid in (process.pid, child)))
     finally:
         os.kill(child, signal.SIGKILL)
+
+
+def test_a_stop_is_waited_for_until_each_thread_took_it(start: Start) -> None:
+    """The signal is sent at once, and a thread on another CPU goes on until it looks at it."""
+    burn = "hashlib.pbkdf2_hmac('sha256', b'', b'', 2**31 - 1)"  # it lets other threads run meanwhile
+    threads = f"import hashlib, threading\nfor _ in range(4): threading.Thread(target=lambda: {burn}).start()\n"
+    process = start(PYTHON, "-c", f"{threads}print('here', flush=True)")
+    first_line(process)
+    for _ in range(50):
+        process.send(signal.SIGSTOP)
+        states = {each.read_text().rpartition(")")[2].split()[0] for each in tasks_of(process.pid)}
+        assert states == {"T"}
+        process.send(signal.SIGCONT)
+
+
+def test_what_does_not_stand_still_is_told_with_its_state(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
+    process = start("sleep", "1000")
+    monkeypatch.setattr("dyno.hosts.process._STOPPING_S", 0.05)
+    message = r"^sleep \(process \d+\) did not stand still within 0.05 s of being stopped: its state is S"
+    with monkeypatch.context() as deaf:
+        deaf.setattr(os, "killpg", lambda pid, number: None)
+        with pytest.raises(RunError, match=message):
+            process.send(signal.SIGSTOP)
+
+
+def tasks_of(pid: int) -> list[Path]:
+    return list(Path(f"/proc/{pid}/task").glob("*/stat"))
 
 
 def state_of(pid: int) -> str:
