@@ -43,7 +43,7 @@ class OneNode(MariadbSystem, Cluster[MariadbOptions]):
         else:
             self.end_process(10.0)
 
-    def mend(self, struck: Struck, limit: float) -> None:
+    def carry_back(self, struck: Struck, limit: float) -> None:
         """Start it again, or let it go on."""
         self.taken_back(struck)
         if self._running is not None:

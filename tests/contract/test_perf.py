@@ -144,9 +144,10 @@ def test_a_thread_that_begins_later_is_counted_and_seen(
     assert float(samples["value"].max() or 0) > 0.1  # type: ignore[arg-type]  # of a float column
     stacks = record.stacks(began, time.time_ns(), LIMIT_S)
     assert stacks is not None
-    # The rest is interrupts of the machine's other work, which are served on top of whatever runs.
+    # But for interrupts of the machine's other work, which are served on top of whatever runs.
     found = groups(stacks)
-    assert found["B-tree"] > 0.5, found
+    assert found["B-tree"] > 0.9 * (1 - found.get("interrupts", 0.0)), found
+    assert found["B-tree"] > 0.3, found
 
 
 def test_what_the_machine_does_not_count_is_said_and_is_no_0(

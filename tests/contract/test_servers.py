@@ -399,11 +399,12 @@ def test_one_that_was_to_be_killed_and_does_not_come_back_is_a_run_error(name: s
     server.provision(LIMIT_S)
     server.prepare(LIMIT_S)
     server.start(1, LIMIT_S)
-    server.ready(LIMIT_S)
+    killed = server.ready(LIMIT_S).processes[server.program]
     gone = {"postgresql": "global/pg_control"}.get(name, "ibdata1")
     (place.data / gone).unlink()
     with pytest.raises(RunError, match=f"{server.program} ended .* as it started"):
         server.status()
+    assert shared_memory(killed) == set()
     server.stop(LIMIT_S)
     server.destroy()
 

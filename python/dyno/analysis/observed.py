@@ -226,7 +226,8 @@ def _locked(run: RunRecord, used: Usage) -> float | None:
 
 def _quota(cell: Cell, run: RunRecord) -> float | None:
     """Of all processes together, in CPUs: what is in force of one of several nodes is that node's alone."""
-    nodes, each = (run.deployed.get(fact) for fact in ("nodes", "node.cpus"))
+    nodes, serving, each = (run.deployed.get(fact) for fact in ("nodes", "nodes.serving", "node.cpus"))
+    nodes = nodes if serving is None else serving
     if not isinstance(nodes, int) or not isinstance(each, float | int):
         return _limit(run, "cpus.limit", cell.host.machine.cpus)
     together = cell.host.machine.cpus

@@ -115,7 +115,11 @@ def _windows(runs: Sequence[RunRecord]) -> pl.DataFrame:
 
 
 def _spans(samples: pl.LazyFrame, windows: pl.DataFrame) -> pl.DataFrame:
-    """The times of the samples that count, each source's own, with what they tell of: `since_ns` and `seconds`."""
+    """The times of the samples that count, each source's own, with what they tell of: `since_ns` and `seconds`.
+
+    Of the time before somebody else counts in the store nothing is told, and its operations are not to be counted.
+    """
+    someone_else = (pl.col("source") == SOURCE) & (pl.col("metric") == LOOKS) & (pl.col("value") == 0)
     return (
         samples.select("run", "source", "time_ns")
         .unique()
@@ -123,6 +127,7 @@ def _spans(samples: pl.LazyFrame, windows: pl.DataFrame) -> pl.DataFrame:
         .with_columns(pl.col("time_ns").shift(1).over("run", "source").alias("since_ns"))
         .join(windows.lazy(), on="run", how="inner", maintain_order="left")
         .filter((pl.col("since_ns") >= pl.col("from_ns")) & (pl.col("time_ns") <= pl.col("to_ns")))
+        .join(samples.filter(someone_else), on=["run", "source", "time_ns"], how="anti", maintain_order="left")
         .with_columns(((pl.col("time_ns") - pl.col("since_ns")) / 1e9).alias("seconds"))
         .select("run", "source", "time_ns", "since_ns", "seconds")
         .collect()
@@ -155,8 +160,11 @@ def _asked(
 
 def _within(amounts: pl.LazyFrame, spans: pl.DataFrame) -> dict[int, dict[str, float]]:
     """Run -> source -> what of the `amount` of intervals is of the time that its samples tell of."""
-    bounds = spans.group_by("run", "source", maintain_order=True).agg(
-        pl.col("since_ns").min(), pl.col("time_ns").max().alias("until_ns")
+    goes_on = pl.col("since_ns") == pl.col("time_ns").shift(1).over("run", "source")
+    bounds = (
+        spans.with_columns((~goes_on).fill_null(True).cum_sum().alias("stretch"))
+        .group_by("run", "source", "stretch", maintain_order=True)
+        .agg(pl.col("since_ns").min(), pl.col("time_ns").max().alias("until_ns"))
     )
     shared = pl.min_horizontal("end_ns", "until_ns") - pl.max_horizontal("start_ns", "since_ns")
     table = (

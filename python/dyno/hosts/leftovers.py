@@ -21,6 +21,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from dyno.hosts import holders
+from dyno.hosts.descendants import descendants
 
 TOKEN_VARIABLE = "DYNO_SESSION"
 """Every process that a session starts carries the session's token under this name in its environment."""
@@ -81,13 +82,20 @@ def _end(processes: Callable[[], Iterator[int]], farewell: signal.Signals, *, as
                     os.kill(pid, signal.SIGKILL)
                 elif pid not in asked:
                     os.kill(pid, farewell)
-                    os.kill(pid, signal.SIGCONT)  # one that was frozen would not hear it
+                    _thaw(pid)
                     asked.add(pid)
             except ProcessLookupError:
                 continue
             except PermissionError as error:
                 raise UndoError(f"process {pid} may not be ended: {error}") from error
         time.sleep(0.01)
+
+
+def _thaw(pid: int) -> None:
+    """One that was frozen would not hear that it is to end, and what it had started would outlive it."""
+    for each in (*descendants(pid), pid):
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(each, signal.SIGCONT)
 
 
 def _processes_called_with(marker: str) -> Iterator[int]:

@@ -14,6 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from dyno.hosts.accounts import Account
+from dyno.hosts.descendants import descendants
 from dyno.hosts.gist import gist
 from dyno.model.base import RunError
 
@@ -137,16 +138,19 @@ class Process:
         """
         if self._popen.returncode is not None:
             return
-        self._signal(number)
-        if number not in (signal.SIGSTOP, signal.SIGCONT):
-            return
-        all_of_it = [self.pid]
-        for pid in _started_by(self.pid):
-            all_of_it.append(pid)
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, number)
         if number == signal.SIGSTOP:
-            self._stands_still(all_of_it)
+            self._signal(number)
+            self._stands_still(self.pid)
+            for pid in descendants(self.pid):
+                _send(pid, number)
+                self._stands_still(pid)
+        elif number == signal.SIGCONT:
+            started = list(descendants(self.pid))  # while it stands still
+            self._signal(number)
+            for pid in started:
+                _send(pid, number)
+        else:
+            self._signal(number)
 
     def kill(self) -> None:
         """End it and its children at once."""
@@ -168,15 +172,15 @@ class Process:
             return gist(text)
         return " / ".join(text.splitlines()[-lines:])
 
-    def _stands_still(self, all_of_it: Sequence[int]) -> None:
+    def _stands_still(self, pid: int) -> None:
+        """Return once it does, of one of its processes."""
         deadline = time.monotonic() + _STOPPING_S
-        for pid in all_of_it:
-            while _goes_on(pid) and not self._has_ended(_BETWEEN_LOOKS_S):
-                if time.monotonic() > deadline:
-                    raise RunError(
-                        f"{Path(self.argv[0]).name} (process {pid}) did not stand still within {_STOPPING_S:g} s of "
-                        f"being stopped: {_state(pid)}"
-                    )
+        while _goes_on(pid) and not self._has_ended(_BETWEEN_LOOKS_S):
+            if time.monotonic() > deadline:
+                raise RunError(
+                    f"{Path(self.argv[0]).name} (process {pid}) did not stand still within {_STOPPING_S:g} s of "
+                    f"being stopped: {_state(pid)}"
+                )
 
     def _shows_environment(self) -> bool:
         try:
@@ -226,17 +230,9 @@ class Process:
         return status
 
 
-def _started_by(pid: int) -> Iterator[int]:
-    """Its children and theirs, each before its own are looked for: one that was stopped by then starts no more."""
-    try:
-        children = [
-            int(child) for of in Path(f"/proc/{pid}/task").glob("*/children") for child in of.read_text().split()
-        ]
-    except OSError:
-        return  # it has ended
-    for child in children:
-        yield child
-        yield from _started_by(child)
+def _send(pid: int, number: signal.Signals) -> None:
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(pid, number)
 
 
 def _goes_on(pid: int) -> bool:

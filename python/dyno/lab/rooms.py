@@ -15,7 +15,7 @@ from dyno.model import responses
 from dyno.model.base import UserError
 from dyno.model.pairs import pairs
 from dyno.model.registry import find
-from dyno.model.study import Cell, Kinds, KindSpec, Mismatch, Pin, Study
+from dyno.model.study import Cell, Kernel, Kinds, KindSpec, Mismatch, Pin, Study
 from dyno.model.table_options import TableOptions
 from dyno.observers.base import Observer
 from dyno.systems.base import System
@@ -223,7 +223,7 @@ class Rooms:
             yield from ("root", "CPU and memory limits")
         if machine.disk.limits:
             yield from ("root", "disk limits")
-        if host.sysctl:
+        if host.sysctl or host.kernel != Kernel():
             yield "root"
 
     def lives(self, cell: Cell) -> Lives:

@@ -107,7 +107,8 @@ class DatabaseObserver(Observer[DatabaseOptions]):
         self._leave()
         if self._failure is not None:
             raise RunError(f"the server could not be asked for its counters: {self._failure}") from self._failure
-        rows = list(samples(self._readings, self._traces, self.host.name))
+        # A thread that still waits for an answer may have one yet.
+        rows = list(samples(tuple(self._readings), self._traces, self.host.name))
         return pl.DataFrame(rows, schema=SAMPLE_COLUMNS, orient="row")
 
     def _go_on(self) -> None:
@@ -132,9 +133,12 @@ class DatabaseObserver(Observer[DatabaseOptions]):
 
         Where it has ended, that is what the run fails for, and others tell it; or it was struck and comes back.
         """
-        if self._source is None and self._open is not None:
+        connect = self._open
+        if self._source is None and connect is not None:
             self._connections += 1
-            self._source = self._open(self._limit)
+            self._source = connect(self._limit)
+            if self._open is None:
+                self._leave()  # nobody waited for it any more
         source = self._source
         if source is None:
             return
@@ -174,10 +178,10 @@ Sample = tuple[int, str, str, str, str, float]
 def samples(readings: Sequence[Reading], left: Mapping[str, float], host: str) -> Iterator[Sample]:
     """Rates in 1/s of what grew, without what each look `left` behind, and what goes up and down as it was.
 
-    Across a change of who counts there are no rates: what was done between the last look at the one and the first at
-    the other is not known. What did not move in all of the time is left out, but for resources and waits, of which 0 is
-    a figure, and so is what was said to grow only and fell. The first reading has no rates: `LOOKS` tells that it was
-    there.
+    Across a change of who counts there are no rates, and `LOOKS` is 0: what was done between the last look at the one
+    and the first at the other is not known. What did not move in all of the time is left out, but for resources and
+    waits, of which 0 is a figure, and so is what was said to grow only and fell. The first reading has no rates:
+    `LOOKS` tells that it was there.
     """
     if len(readings) < 2:
         return
@@ -186,9 +190,9 @@ def samples(readings: Sequence[Reading], left: Mapping[str, float], host: str) -
     now = {name: values for name, values in _values(readings).items() if len(set(values)) > 1 or _is_told(name)}
     for place, (before, after) in enumerate(pairwise(readings)):
         seconds = (after.time_ns - before.time_ns) / 1e9
-        found = {LOOKS: 1 / seconds}
+        found = {LOOKS: 0.0}
         if after.counts_on(before):
-            found |= {name: growth[place] / seconds for name, growth in grown.items()}
+            found = {LOOKS: 1 / seconds, **{name: growth[place] / seconds for name, growth in grown.items()}}
         found |= {name if _is_told(name) else sampled_as(name): values[place + 1] for name, values in now.items()}
         yield from ((after.time_ns, host, SOURCE, SUBJECT, name, value) for name, value in found.items())
 

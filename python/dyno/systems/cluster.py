@@ -133,6 +133,7 @@ class Cluster(System[O]):
     def __init__(self, options: O, place: Place) -> None:
         super().__init__(options, place)
         self._struck: list[Struck] = []
+        self._is_mended = False
         """What was struck and not mended."""
 
     @property
@@ -180,8 +181,8 @@ class Cluster(System[O]):
 
     @property
     def is_struck(self) -> bool:
-        """Whether anything is left to be mended."""
-        return bool(self._struck)
+        """Whether anything is left to be mended, or is being mended: a server that is to end may take its time."""
+        return bool(self._struck) or self._is_mended
 
     def taken_back(self, struck: Struck) -> None:
         """Nothing is left to be undone of it."""
@@ -192,12 +193,20 @@ class Cluster(System[O]):
     def carry_out(self, kind: FaultKind, node: str) -> None:
         """What a fault of that kind is to a node. Raises RunError."""
 
-    @abstractmethod
     def mend(self, struck: Struck, limit: float) -> None:
         """End it: start again what was ended, take back what was cut, slow or full, and have the node join again.
 
         Whether the cluster is `whole` then is another question. Raises RunError, also past `limit` seconds.
         """
+        self._is_mended = True
+        try:
+            self.carry_back(struck, limit)
+        finally:
+            self._is_mended = False
+
+    @abstractmethod
+    def carry_back(self, struck: Struck, limit: float) -> None:
+        """What mending is to a kind of cluster. Raises RunError, also past `limit` seconds."""
 
     def strike_network(self, kind: FaultKind, node: str) -> None:
         """One of the four faults that are of the node's network alone. Raises RunError."""

@@ -326,6 +326,8 @@ class CratedbSystem(Tabled, Cluster[CratedbOptions]):
         found = [] if options.home else ["CrateDB"]
         if limited or options.network == "own":
             found.append("root")
+        if limited:
+            found.append("CPU and memory limits")
         return [*found, "networks of nodes"] if options.network == "own" else found
 
     def provision(self, limit: float) -> dict[str, str]:
@@ -769,7 +771,7 @@ class CratedbSystem(Tabled, Cluster[CratedbOptions]):
         elif struck.kind not in ("kill", "shutdown"):
             self.network.heal()
 
-    def mend(self, struck: Struck, limit: float) -> None:
+    def carry_back(self, struck: Struck, limit: float) -> None:
         """Take it back; a node that has ended is started again on its data."""
         deadline = time.monotonic() + limit
         self._undo(struck)

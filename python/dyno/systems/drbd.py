@@ -519,6 +519,7 @@ class DrbdSystem(DiskCluster[DrbdOptions]):
             checksum = hashlib.file_digest(file, "sha256").hexdigest()
         return {
             **facts_of_nodes(self.options),
+            "nodes.serving": 1,  # the other one waits to take over
             "machine": "virtual",
             "emulated": accelerated.emulated,
             "acceleration": accelerated.kind,
@@ -649,7 +650,7 @@ class DrbdSystem(DiskCluster[DrbdOptions]):
             case "slow-disk":
                 self._throttle(vm, _SLOW_DISK)
 
-    def mend(self, struck: Struck, limit: float) -> None:
+    def carry_back(self, struck: Struck, limit: float) -> None:
         """Fence a node that was given up while it lived; take the fault back; start again what has ended."""
         deadline = time.monotonic() + limit
         (name,) = struck.nodes

@@ -61,7 +61,7 @@ class LoneServer(Cluster[S], ServerSystem[S]):
             self._family = Family(running.pid)
         running.process.send(numbers[kind])
 
-    def mend(self, struck: Struck, limit: float) -> None:
+    def carry_back(self, struck: Struck, limit: float) -> None:
         """Let it go on; one that has ended is started again on its data, where it was."""
         deadline = time.monotonic() + limit
         self.taken_back(struck)

@@ -603,7 +603,7 @@ class ServerCluster(Cluster[C]):
             case "slow-disk":
                 self.place.host.limit_disk(self.confinement(node), SLOW_DISK, self.place.data / node)
 
-    def mend(self, struck: Struck, limit: float) -> None:
+    def carry_back(self, struck: Struck, limit: float) -> None:
         """Take it back, start again what has ended, and have the node join again."""
         deadline = time.monotonic() + limit
         self._undo(struck)

@@ -157,9 +157,9 @@ class QuestdbSystem(Tabled, LoneServer[QuestdbOptions]):
         return for_node(given, self.place.host.confine_node("n1", Machine(cpus=cpus), given.site.confinement))
 
     @classmethod
-    def needs(cls, options: QuestdbOptions) -> Sequence[str]:  # noqa: ARG003 - whatever they are
-        """Its file, and Java."""
-        return ("QuestDB",)
+    def needs(cls, options: QuestdbOptions) -> Sequence[str]:
+        """Its file and Java, and what a node with CPUs of its own takes."""
+        return ("QuestDB",) if options.node_cpus is None else ("QuestDB", "root", "CPU and memory limits")
 
     def programs(self) -> dict[str, Path]:
         """Java, and the server as it was got."""

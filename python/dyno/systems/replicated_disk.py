@@ -356,6 +356,7 @@ class ReplicatedDiskSystem(DiskCluster[ReplicatedDiskOptions]):
         of_server = node.server.facts() if node is not None and node.server is not None else {}
         return {
             **facts_of_nodes(self.options),
+            "nodes.serving": 1,  # the other one waits to take over
             "disk.replicated_by": "qemu-storage-daemon, in place of DRBD",
             **of_server,
         }
@@ -593,7 +594,7 @@ class ReplicatedDiskSystem(DiskCluster[ReplicatedDiskOptions]):
         node.leaving = threading.Thread(target=carry_out, name=f"shutdown of {node.side.node}", daemon=True)
         node.leaving.start()
 
-    def mend(self, struck: Struck, limit: float) -> None:
+    def carry_back(self, struck: Struck, limit: float) -> None:
         """Take it back; a node that was given up is ended for good, and begins anew as the secondary of the other."""
         until = Until.within(limit, self.place.logs / "disks")
         (name,) = struck.nodes

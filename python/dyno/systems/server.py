@@ -209,6 +209,9 @@ class ServerSystem(System[O]):
     _said_before: int = 0
     _launch: Launch | None = None
     _limits: tuple[float, float] = (60.0, 60.0)  # of its start and of its readiness, in seconds
+    _ended: tuple[int, ...] = ()
+    """Its processes that ended, whose shared memory may still be there."""
+
     comes_back = False
     """Whether it is being started again on its data, and does not answer yet."""
 
@@ -407,6 +410,7 @@ class ServerSystem(System[O]):
         try:
             self._running = self.deployment.start(self._launch, limit)
         except RunError:
+            self._remove_shared_memory()
             self._remove_folder()
             raise
         return self._running
@@ -502,6 +506,7 @@ class ServerSystem(System[O]):
             status = self.deployment.end(self._running, limit=limit, farewell=farewell)
         except UndoError as error:
             raise RunError(f"{self.program}: {error}") from error
+        self._ended = (*self._ended, self._running.pid)
         self._running = None
         return status
 
@@ -540,15 +545,22 @@ class ServerSystem(System[O]):
     def _end(self, running: Running, limit: float) -> int:
         self._running = self._endpoint = None
         family = Family(running.pid)
+        self._ended = (*self._ended, running.pid)
         try:
             status = self.deployment.end(running, limit=limit, farewell=self.farewell)
             family.gone_within(_FAMILY_LIMIT_S)
-            remove_shared_memory(running.pid)
+            self._remove_shared_memory()
             return status
         except UndoError as error:
             raise RunError(f"{self.program}: {error}") from error
         finally:
             self._remove_folder()
+
+    def _remove_shared_memory(self) -> None:
+        """Of those too that were killed and whose successor ended before it could take theirs over."""
+        ended, self._ended = self._ended, ()
+        for pid in ended:
+            remove_shared_memory(pid)
 
     def _remove_folder(self) -> None:
         folder, self._folder = self._folder, None

@@ -124,6 +124,11 @@ def test_what_one_of_several_nodes_may_is_not_all_that_they_may_together(togethe
     assert figures(deployed=deployed, host=host, cpus=4)["quota"] == pytest.approx(1.2)
 
 
+def test_a_node_that_waits_to_take_over_adds_nothing_to_what_the_serving_one_may() -> None:
+    deployed = {"cpus.limit": 0.75, "nodes": 2, "nodes.serving": 1, "node.cpus": 0.75}
+    assert figures(deployed=deployed, cpus=4)["quota"] == pytest.approx(0.75)
+
+
 def test_a_group_below_that_of_the_quota_does_not_know_how_long_it_was_held_back() -> None:
     assert "throttled" not in figures({**PER_S, "server.throttled": 0.0})
     assert figures({**PER_S, "server.throttled": 0.0}, status={"machine.throttled_s": 0.0})["throttled"] == 0.0

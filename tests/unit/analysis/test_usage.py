@@ -188,6 +188,25 @@ def test_an_observer_with_times_of_its_own_is_set_against_the_operations_of_its_
     assert used.per_op == pytest.approx({"server.cpu": 2 / 400, "server.syncs": 50 / 300})
 
 
+def test_time_of_which_a_store_tells_nothing_is_no_time_in_which_nothing_happened() -> None:
+    """Another node counts from then on: before it there are operations, and no rates."""
+    rows: Rows = [(at, "machine", "machine", "cpu.user", 50.0) for at in range(9)]
+    for at in range(9):
+        anew = at in (0, 4)
+        rows.append((at, "database", "server", "looks", 0.0 if anew else 1.0))
+        rows.append((at, "database", "server", "now/heap", 99.0 if anew else 7.0))
+        if not anew:
+            rows += [(at, "database", "server", name, 30.0 * at) for name in ("server.syncs", "rows_inserted")]
+    used = of_one(rows, [(at, at + 1, 10 * (at + 1)) for at in range(8)])
+    assert used.seconds == 8
+    assert used.per_op["server.syncs"] == pytest.approx(3)
+    assert used.told is not None
+    assert used.told.operations == pytest.approx(10 * (1 + 2 + 3 + 5 + 6 + 7 + 8))
+    assert used.told.seconds == pytest.approx(7)
+    assert used.told.per_s["rows_inserted"] == pytest.approx(30 * (1 + 2 + 3 + 5 + 6 + 7 + 8) / 7)
+    assert used.told.means["heap"] == pytest.approx(7)
+
+
 def test_what_was_not_observed_or_not_counted_has_no_usage() -> None:
     rows: Rows = [(at, "process", "server", "proc.cpu", 1.0) for at in (0, 1)]
     assert usages([run()], sampled([]), counted([(0, 1, 1)])) == {}

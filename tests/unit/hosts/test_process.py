@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import secrets
 import signal
 import subprocess
 import sys
@@ -14,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from dyno.hosts import LocalHost, Process
-from dyno.hosts.leftovers import TOKEN_VARIABLE
+from dyno.hosts.leftovers import TOKEN_VARIABLE, end_server
 from dyno.hosts.undo import UndoJournal
 from dyno.model.base import RunError
 from tests.making import until
@@ -346,6 +347,23 @@ def test_what_is_frozen_stands_still_with_all_that_it_started(start: Start) -> N
         until(lambda: all(state_of(pid) == "S" for pid in (process.pid, child)))
     finally:
         os.kill(child, signal.SIGKILL)
+
+
+def test_what_a_frozen_server_had_started_ends_when_it_is_put_away(start: Start) -> None:
+    """As those of PostgreSQL do, which lead sessions of their own: frozen with it, they stayed for ever."""
+    marker = f"marker-{secrets.token_hex(8)}"
+    inner = "import os, sys; os.setsid(); print(os.getpid(), flush=True); sys.stdin.read()"
+    outer = f"import subprocess, sys; subprocess.Popen([sys.executable, '-c', {inner!r}], stdin=subprocess.PIPE).wait()"
+    process = start(PYTHON, "-c", outer, marker)
+    child = int(first_line(process))
+    try:
+        process.send(signal.SIGSTOP)
+        end_server(marker, "SIGTERM")
+        assert process.wait(LIMIT_S) == -signal.SIGTERM
+        until(lambda: not is_alive(child))
+    finally:
+        if is_alive(child):
+            os.kill(child, signal.SIGKILL)
 
 
 def test_a_stop_is_waited_for_until_each_thread_took_it(start: Start) -> None:

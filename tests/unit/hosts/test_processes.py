@@ -10,8 +10,14 @@ from dyno.hosts.processes import facts_of
 
 
 def environment_of(folder: Path, variables: Mapping[str, str]) -> object:
-    with subprocess.Popen(["cat"], stdin=subprocess.PIPE, env=variables) as process:
+    with subprocess.Popen(["cat"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=variables) as process:
         try:
+            # Once it answers: until a moment after exec the kernel shows an empty one.
+            assert process.stdin is not None
+            assert process.stdout is not None
+            process.stdin.write(b"here\n")
+            process.stdin.flush()
+            assert process.stdout.readline() == b"here\n"
             return facts_of(process.pid, folder)["environment"]
         finally:
             process.kill()

@@ -345,8 +345,9 @@ class Struckable(SimulatedSystem, Cluster[SimulatedOptions]):
         Struckable.at_ns = self._struck[-1].at_ns
         Struckable.now.set()
 
-    def mend(self, struck: Struck, limit: float) -> None:
+    def carry_back(self, struck: Struck, limit: float) -> None:
         self.taken_back(struck)
+        assert self.is_struck, "until it is mended"
 
     def whole(self) -> bool:
         return self.heals

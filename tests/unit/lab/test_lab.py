@@ -869,6 +869,7 @@ def test_what_a_study_needs_and_is_not_here_is_found_as_the_doctor_finds_it(
         ({"pin": {"driver": "0"}}, {"root", "CPU and memory limits"}),
         ({"machine": {"disk": {"write_iops": 100}}}, {"root", "disk limits"}),
         ({"sysctl": {"vm.swappiness": 1}}, {"root"}),
+        ({"kernel": {"transparent_hugepages": "never"}}, {"root"}),
     ],
 )
 def test_what_a_host_is_asked_for_hangs_on_what_the_doctor_looks_at(

@@ -54,7 +54,7 @@ def test_what_counts_together_and_is_fewer_now_has_no_rate_across_that() -> None
     found = told([(float(at), counters) for at, counters in enumerate(nodes)])
     assert found["jobs"] == [20, 4, 1]
     assert found["now/heap"] == [1, 2, 3, 4, 5]
-    assert found[LOOKS] == [0, 1, 1, 1, 1, 1]
+    assert found[LOOKS] == [0, 1, 0, 1, 0, 1], "it begins anew there"
     assert "errors" not in found
 
 
