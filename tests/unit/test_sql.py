@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import socket
 import sqlite3
 from pathlib import Path
 from types import SimpleNamespace
@@ -13,7 +15,7 @@ import pytest
 
 from dyno import sql
 from dyno.model.endpoint import Endpoint
-from dyno.sql import over_http, over_lines
+from dyno.sql import over_http, over_libpq, over_lines
 from dyno.sql.visible import wait
 
 
@@ -132,3 +134,20 @@ def test_what_duckdb_refuses_is_told_from_what_it_cannot_do_now(said: str, refus
     with pytest.raises(sql.SqlError) as told:
         over_lines._Duckdb(stream).execute("SELEKT 1")
     assert isinstance(told.value, sql.StatementRefused) == refused
+
+
+def test_a_connection_that_nobody_answered_is_closed_with_its_error() -> None:
+    """Held in a circle until the collector comes by, it keeps a PostgreSQL from shutting down for a minute."""
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        settings = {"host": "127.0.0.1", "port": silent.getsockname()[1], "user": "u", "database": "d"}
+        gc.disable()
+        try:
+            with pytest.raises(sql.SqlError, match="timeout"):
+                over_libpq.connect(settings, 1.0)
+            accepted, _ = silent.accept()
+            with accepted:
+                accepted.settimeout(5.0)
+                while accepted.recv(1024):
+                    pass
+        finally:
+            gc.enable()

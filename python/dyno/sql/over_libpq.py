@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+import traceback
 from collections.abc import Generator
 from typing import Any
 
@@ -39,7 +40,7 @@ class _Within(psycopg.Connection[Any]):
 
 
 def connect(settings: dict[str, Any], limit: float) -> Connection:
-    """No answer takes much longer than `limit` seconds. Raises SqlError."""
+    """No silence lasts much longer than `limit` seconds, and the server ends a statement that does. Raises SqlError."""
     if "socket" in settings:
         # libpq makes the file's name of the folder and the port.
         folder, _, name = str(settings["socket"]).rpartition("/")
@@ -59,6 +60,8 @@ def connect(settings: dict[str, Any], limit: float) -> Connection:
             prepare_threshold=None,  # else a statement asked for the sixth time is another one, whose plan is kept
         )
     except (psycopg.Error, OSError) as error:
+        # They hold what failed in a circle, and with it a connection: a server would wait for it while it shuts down.
+        traceback.clear_frames(error.__traceback__)
         raise SqlError(in_words(error)) from error
     opened.limit_s = limit + _FOR_ITS_OWN_WORD_S
     return Connection(opened.close, opened.cursor, psycopg.Error, buffered=True)
